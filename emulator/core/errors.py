@@ -1,0 +1,86 @@
+"""Errors that a person can act on: what happened, where, and how to mend it.
+
+A user's mistake or a machine's limit is an `EmuError` and is shown as one sentence; anything else is a bug of
+ours and stays loud. Exit codes are one per class, listed in docs/errors.md (a test keeps that page complete).
+"""
+
+from __future__ import annotations
+
+
+class EmuError(Exception):
+    """Base of all errors shown without a traceback.
+
+    `what` is the fact, `where` the file (with line), node, link or command, `fix` the remedy.
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, where: str = "", fix: str) -> None:
+        self.what = what
+        self.where = where
+        self.fix = fix
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        return f"{place}{self.what}; {self.fix}"
+
+
+class UsageError(EmuError):
+    """The command line was wrong in a way that the option parser cannot see."""
+
+    exit_code = 2
+
+
+class TopologyError(EmuError):
+    """A topology file cannot be read, or does not resolve to a Plan."""
+
+    exit_code = 10
+
+
+class ExperimentError(EmuError):
+    """An experiment file, one of its settings, or a plug-in that it names is wrong."""
+
+    exit_code = 11
+
+
+class HostError(EmuError):
+    """This host lacks something that the run needs: root, a kernel feature, a controller, memory."""
+
+    exit_code = 20
+
+
+class LabError(EmuError):
+    """A lab is not in the state that the command needs: not running, name taken, half removed."""
+
+    exit_code = 21
+
+
+class RuntimeFailure(EmuError):
+    """A runtime could not make, enter or remove a node."""
+
+    exit_code = 22
+
+
+class LinkError(EmuError):
+    """A link driver could not make or change a cable."""
+
+    exit_code = 23
+
+
+class DataError(EmuError):
+    """A data set cannot be fetched, is damaged, or cannot be read."""
+
+    exit_code = 30
+
+
+class TrainingError(EmuError):
+    """A training role failed, or a message of a peer could not be understood."""
+
+    exit_code = 31
+
+
+class ResultError(EmuError):
+    """A run directory cannot be read or written."""
+
+    exit_code = 32

@@ -1,0 +1,230 @@
+"""The Plan: a topology with every default, profile, address and route resolved, frozen.
+
+Only a Plan reaches a runtime, a link driver or the simulator. All its rates, delays and times are *emulated*;
+`Impairment.scaled` gives what a driver must set on the real kernel. `cpus` are cores of the device,
+`host_cpus` cores of this host after calibration and time scale.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from typing import Any, Literal
+
+from emulator.core.units import Delay, Rate, Share, Size
+
+VERSION = 1
+
+NodeKind = Literal["host", "switch", "router"]
+
+
+@dataclass(frozen=True)
+class Impairment:
+    """What one direction of a link does to packets.
+
+    `rate` None = not limited. `delay` is one way. `queue` is the bytes that may wait for the line (packets in
+    flight do not count). `overhead` is added to each IP packet's bytes before the rate is applied.
+    """
+
+    rate: Rate | None = None
+    delay: Delay = Delay(0)
+    jitter: Delay = Delay(0)
+    loss: Share = Share(0)
+    queue: Size = Size(0)
+    overhead: int = 0
+
+    def scaled(self, time_scale: float) -> Impairment:
+        """The same direction in real seconds under `time_scale` (rate / s, times x s; bytes and loss stay)."""
+        return replace(
+            self,
+            rate=None if self.rate is None else Rate(self.rate / time_scale),
+            delay=Delay(self.delay * time_scale),
+            jitter=Delay(self.jitter * time_scale),
+        )
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One end of a link: an interface (at most 15 characters) of a node."""
+
+    node: str
+    interface: str
+
+
+@dataclass(frozen=True)
+class LinkPlan:
+    """A point-to-point cable. `name` is unique in the Plan ("worker-1--core")."""
+
+    name: str
+    a: Endpoint
+    b: Endpoint
+    a_to_b: Impairment
+    b_to_a: Impairment
+    mtu: int = 1500
+    preset: str | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A static neighbour entry, so that no first packet waits for a look-up."""
+
+    address: IPv4Address
+    mac: str
+
+
+@dataclass(frozen=True)
+class InterfacePlan:
+    """An interface of a node; `address` is None for a switch port."""
+
+    name: str
+    link: str
+    mac: str
+    address: IPv4Interface | None
+    mtu: int = 1500
+    neighbours: tuple[Neighbour, ...] = ()
+
+
+@dataclass(frozen=True)
+class RoutePlan:
+    """A static route by way of a directly connected neighbour."""
+
+    destination: IPv4Network
+    via: IPv4Address
+    interface: str
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """A node with its caps. Switches and routers are namespaces only: device, caps and command are empty there.
+
+    `threads` is what OMP, MKL, OPENBLAS and torch are told. `address` is the node's primary address, the one in
+    the hosts file. `restart`: what pid 1 does when `command` ends.
+    """
+
+    name: str
+    kind: NodeKind = "host"
+    device: str = ""
+    role: str = ""
+    group: str = ""
+    cpus: Share = Share(0)
+    host_cpus: Share = Share(0)
+    threads: int = 1
+    memory: Size = Size(0)
+    pids: int = 4096
+    gflops: float = 0.0
+    command: tuple[str, ...] = ()
+    restart: Literal["no", "on-failure", "always"] = "no"
+    env: tuple[tuple[str, str], ...] = ()
+    address: IPv4Address | None = None
+    interfaces: tuple[InterfacePlan, ...] = ()
+    routes: tuple[RoutePlan, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole cluster, ready to be made. `hosts` is the hosts file; `notes` are assumptions to print and record."""
+
+    name: str
+    nodes: tuple[NodePlan, ...]
+    links: tuple[LinkPlan, ...]
+    time_scale: float = 1.0
+    seed: int = 0
+    hosts: tuple[tuple[str, IPv4Address], ...] = ()
+    notes: tuple[str, ...] = ()
+    source: str = ""
+    version: int = field(default=VERSION)
+
+    def node(self, name: str) -> NodePlan:
+        """The node of that name; raises KeyError."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise KeyError(name)
+
+    def link(self, name: str) -> LinkPlan:
+        """The link of that name; raises KeyError."""
+        for link in self.links:
+            if link.name == name:
+                return link
+        raise KeyError(name)
+
+    @property
+    def machines(self) -> tuple[NodePlan, ...]:
+        """The nodes that run programs, without switches and routers."""
+        return tuple(node for node in self.nodes if node.kind == "host")
+
+    def to_json(self) -> str:
+        """A JSON text which `from_json` reads back to an equal Plan; numbers are in base units."""
+        return json.dumps(asdict(self), default=str, indent=1)
+
+    @staticmethod
+    def from_json(text: str) -> Plan:
+        """Read a Plan; raises ValueError for another version."""
+        raw = json.loads(text)
+        if raw.get("version") != VERSION:
+            raise ValueError(f"Plan version {raw.get('version')!r} is not known (this emu reads {VERSION})")
+        return Plan(
+            name=raw["name"],
+            nodes=tuple(_node(item) for item in raw["nodes"]),
+            links=tuple(_link(item) for item in raw["links"]),
+            time_scale=raw["time_scale"],
+            seed=raw["seed"],
+            hosts=tuple((name, IPv4Address(address)) for name, address in raw["hosts"]),
+            notes=tuple(raw["notes"]),
+            source=raw["source"],
+        )
+
+
+def _impairment(raw: dict[str, Any]) -> Impairment:
+    return Impairment(
+        rate=None if raw["rate"] is None else Rate(raw["rate"]),
+        delay=Delay(raw["delay"]),
+        jitter=Delay(raw["jitter"]),
+        loss=Share(raw["loss"]),
+        queue=Size(raw["queue"]),
+        overhead=raw["overhead"],
+    )
+
+
+def _link(raw: dict[str, Any]) -> LinkPlan:
+    return LinkPlan(
+        **raw
+        | {
+            "a": Endpoint(**raw["a"]),
+            "b": Endpoint(**raw["b"]),
+            "a_to_b": _impairment(raw["a_to_b"]),
+            "b_to_a": _impairment(raw["b_to_a"]),
+        }
+    )
+
+
+def _interface(raw: dict[str, Any]) -> InterfacePlan:
+    return InterfacePlan(
+        **raw
+        | {
+            "address": None if raw["address"] is None else IPv4Interface(raw["address"]),
+            "neighbours": tuple(Neighbour(IPv4Address(n["address"]), n["mac"]) for n in raw["neighbours"]),
+        }
+    )
+
+
+def _route(raw: dict[str, Any]) -> RoutePlan:
+    return RoutePlan(IPv4Network(raw["destination"]), IPv4Address(raw["via"]), raw["interface"])
+
+
+def _node(raw: dict[str, Any]) -> NodePlan:
+    return NodePlan(
+        **raw
+        | {
+            "cpus": Share(raw["cpus"]),
+            "host_cpus": Share(raw["host_cpus"]),
+            "memory": Size(raw["memory"]),
+            "command": tuple(raw["command"]),
+            "env": tuple((key, value) for key, value in raw["env"]),
+            "address": None if raw["address"] is None else IPv4Address(raw["address"]),
+            "interfaces": tuple(_interface(item) for item in raw["interfaces"]),
+            "routes": tuple(_route(item) for item in raw["routes"]),
+        }
+    )

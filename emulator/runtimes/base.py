@@ -1,0 +1,114 @@
+"""What a runtime is: start, stop and look into nodes. Six methods, the same meaning everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from emulator.core.units import Delay, Size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from emulator.core.enter import EnterToken
+    from emulator.core.lab_id import LabId
+    from emulator.core.plan import NodePlan, Plan
+
+
+@dataclass(frozen=True)
+class NodeHandle:
+    """A node that exists. `netns` is a path that a link driver can setns to; `pid` is its pid 1 (hosts only)."""
+
+    name: str
+    netns: str
+    pid: int | None = None
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a node has used, in real (host) units, read from its cgroup; counters start at the node's start.
+
+    `memory` and `memory_peak` include `shared` (pages of a warmed process charged elsewhere, added back).
+    """
+
+    cpu: Delay = Delay(0)
+    throttled: Delay = Delay(0)
+    periods: int = 0
+    throttled_periods: int = 0
+    memory: Size = Size(0)
+    memory_peak: Size = Size(0)
+    shared: Size = Size(0)
+    oom_kills: int = 0
+    pids: int = 0
+    running: bool = True
+
+
+class Process(Protocol):
+    """A started program, as `subprocess.Popen` has it."""
+
+    pid: int
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def send_signal(self, sig: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program to start in a node; streams are file descriptors of the caller (None = /dev/null).
+
+    `inherit` are further descriptors kept open; `tty` makes stdin the controlling terminal.
+    """
+
+    argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...] = ()
+    cwd: str | None = None
+    stdin: int | None = None
+    stdout: int | None = None
+    stderr: int | None = None
+    inherit: tuple[int, ...] = ()
+    tty: bool = False
+
+
+class Runtime(Protocol):
+    """Makes nodes of a Plan. Everything it makes is journalled first, by the callback given to `create`."""
+
+    name: str
+
+    def probe(self) -> list[str]:
+        """What keeps this runtime from working here, a sentence with its remedy each; empty = it works."""
+        ...
+
+    def create(self, lab: LabId, plan: Plan, nodes: Sequence[NodePlan], journal: Journal) -> Mapping[str, NodeHandle]:
+        """Make the nodes with their caps, read back; `command`s are not started. All or nothing."""
+        ...
+
+    def start(self, lab: LabId, node: str, command: Command) -> Process:
+        """Start a program in a node. Raises RuntimeFailure when the program cannot be found or the node is gone."""
+        ...
+
+    def enter(self, lab: LabId, node: str) -> EnterToken:
+        """The token by which another process of ours enters this node."""
+        ...
+
+    def usage(self, lab: LabId, nodes: Iterable[str]) -> Mapping[str, Usage]:
+        """Usage of the nodes; a node that died has `running=False` and its last readable figures."""
+        ...
+
+    def remove(self, lab: LabId) -> list[str]:
+        """Remove all nodes of the lab by our marks alone (idempotent; no Plan needed); returns what was removed."""
+        ...
+
+
+class Journal(Protocol):
+    """Writes down, durably, what is about to be made: kind ("netns", "cgroup", "mount", "process", ...) and name."""
+
+    def __call__(self, kind: str, name: str, /) -> None: ...
+
+
+def log_path(lab: LabId, node: str) -> Path:
+    """Where the output of a node's own `command` goes."""
+    return lab.node_directory(node) / "log"

@@ -1,0 +1,44 @@
+"""What every test may use: `needs(...)`, which skips by name, or fails where EMU_REQUIRE says the machine has it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+
+@cache
+def _has(name: str) -> bool:
+    if name == "root":
+        return os.geteuid() == 0
+    if name == "netns":
+        return _has("root") and os.system("unshare -n true 2>/dev/null") == 0
+    if name == "tun":
+        return _has("netns") and os.access("/dev/net/tun", os.R_OK | os.W_OK)
+    if name == "cgroup":
+        return _has("root") and (Path("/sys/fs/cgroup/cpu").is_dir() or _has("cgroup2"))
+    if name == "cgroup2":
+        return _has("root") and Path("/sys/fs/cgroup/cgroup.controllers").is_file()
+    if name == "overlay":
+        return _has("root") and "overlay" in Path("/proc/filesystems").read_text()
+    if name == "netem":
+        probe = "unshare -n tc qdisc add dev lo root netem delay 1ms 2>/dev/null"
+        return _has("netns") and os.system(probe) == 0
+    if shutil.which(name):
+        return True
+    if name in ("npm", "ping", "iperf3"):
+        return False
+    raise ValueError(f"no test knows the need {name!r}")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    required = set(os.environ.get("EMU_REQUIRE", "").split(","))
+    for mark in item.iter_markers("needs"):
+        for name in mark.args:
+            if not _has(name):
+                if name in required:
+                    pytest.fail(f"needs {name}, which EMU_REQUIRE says this machine has")
+                pytest.skip(f"needs {name}")
