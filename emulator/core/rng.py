@@ -6,6 +6,8 @@ import hashlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import random  # noqa: TID251 - the streams are named here
+
     import numpy as np
 
 
@@ -20,3 +22,10 @@ def stream(seed: int, *names: object) -> np.random.Generator:
     import numpy as np
 
     return np.random.default_rng(seed_of(seed, *names))
+
+
+def light(seed: int, *names: object) -> random.Random:
+    """A generator of single floats for the stream `names`, for processes that start too often to import numpy."""
+    import random  # noqa: TID251 - the streams are named here
+
+    return random.Random(seed_of(seed, *names))

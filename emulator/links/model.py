@@ -1,0 +1,146 @@
+"""One direction of a cable as arithmetic: the meaning of an impairment, shared by `relay`, `fake` and the simulator.
+
+A packet waits for the line (drop-tail), takes it for size * 8 / rate, may be lost, and arrives a delay later:
+
+    finish  = max(now, line free) + size * 8 / rate
+    arrival = max(arrival of the one before, finish + delay + uniform(-jitter, +jitter))
+
+Order is always kept. A lost packet has used the line. All times are seconds on the caller's clock.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from emulator.core.plan import Impairment
+
+#: IPv4 and TCP headers with time stamps: what a stream pays for each packet within the MTU
+TCP_HEADERS = 52
+
+
+class Uniform(Protocol):
+    """A source of floats in [0, 1): a numpy Generator, or `emulator.core.rng.light`."""
+
+    def random(self) -> float: ...
+
+
+class Transfer(NamedTuple):
+    """When a message takes the line, leaves it free, and has arrived whole."""
+
+    start: float
+    free: float
+    arrival: float
+
+
+class Direction:
+    """State of one direction. `free` is when the line has sent all it holds, `last` the latest arrival given out."""
+
+    __slots__ = ("_gap", "_rng", "delay", "free", "jitter", "last", "limit", "loss", "mtu", "overhead", "seconds")
+
+    def __init__(self, impairment: Impairment, rng: Uniform, mtu: int = 1500) -> None:
+        self._rng = rng
+        self.mtu = mtu
+        self.free = self.last = -math.inf
+        self._set(impairment)
+
+    def _set(self, impairment: Impairment) -> None:
+        self.seconds = 8.0 / impairment.rate if impairment.rate else 0.0  # a byte's time on the line
+        self.delay, self.jitter = float(impairment.delay), float(impairment.jitter)
+        self.overhead, self.loss = impairment.overhead, float(impairment.loss)
+        # Beside the queue, one packet is on the line; counting its remainder in full would need its start.
+        self.limit = (impairment.queue + self.mtu + self.overhead) * self.seconds
+        self._gap = self._next_gap()
+
+    def enqueue(self, now: float, nbytes: float) -> float | None:
+        """The time at which the line has sent these bytes (overhead included), or None if the queue is full."""
+        if not self.seconds:
+            return now
+        line = nbytes * self.seconds
+        if self.free <= now:
+            self.free = now + line
+            return self.free
+        if self.free - now + line > self.limit + 1e-12:
+            return None
+        self.free += line
+        return self.free
+
+    def arrival(self, finish: float) -> float:
+        """When what the line has sent at `finish` arrives."""
+        at = finish + self.delay
+        if self.jitter:
+            at = max(finish, at + (2.0 * self._rng.random() - 1.0) * self.jitter)
+        if at < self.last:
+            return self.last
+        self.last = at
+        return at
+
+    def survivors(self, packets: int) -> int:
+        """How many of the next `packets` pass before one is lost; the lost one is counted off as well."""
+        if not self.loss:
+            return packets
+        if self._gap >= packets:
+            self._gap -= packets
+            return packets
+        passed, self._gap = self._gap, self._next_gap()
+        return passed
+
+    def _next_gap(self) -> int:
+        """Packets until the next loss: independent losses of probability p have geometric gaps."""
+        if self.loss <= 0:
+            return 0
+        if self.loss >= 1:
+            return 0
+        return int(math.log(1.0 - self._rng.random()) / math.log1p(-self.loss))
+
+    def send(self, now: float, nbytes: int) -> float | None:
+        """The arrival of one packet of `nbytes` IP bytes handed in at `now`; None = it was lost or found no room."""
+        finish = self.enqueue(now, nbytes + self.overhead)
+        if finish is None or self.survivors(1) == 0:
+            return None
+        return self.arrival(finish)
+
+    def transfer(self, now: float, nbytes: int) -> Transfer:
+        """A reliable message of `nbytes`, as a train of full TCP packets: never dropped, whatever the queue.
+
+        It waits for the line, and loss p lengthens its time on the line by 1 / (1 - p) (each packet is sent until
+        it passes; time-outs and congestion control are not modelled). A loss of 1 never arrives (infinity).
+        """
+        packets = max(1, math.ceil(nbytes / (self.mtu - TCP_HEADERS)))
+        line = (nbytes + packets * (TCP_HEADERS + self.overhead)) * self.seconds
+        start = max(now, self.free)
+        if self.loss >= 1:
+            return Transfer(start, start, math.inf)
+        self.free = start + line / (1.0 - self.loss)
+        return Transfer(start, self.free, self.arrival(self.free))
+
+    def change(self, now: float, impairment: Impairment) -> Rescale:
+        """Set another impairment: what waits goes on at the new rate, what has left the line arrives as it would have.
+
+        Returns how times given out before move; a caller that holds packets applies it to each, in order.
+        """
+        old_seconds, old_delay = self.seconds, self.delay
+        self._set(impairment)
+        factor = self.seconds / old_seconds if old_seconds else 1.0
+        move = Rescale(now, factor, self.delay - old_delay)
+        self.free = move.finish(self.free)
+        return move
+
+
+class Rescale(NamedTuple):
+    """How a change at `now` moves the finish (and with it the arrival) of packets still waiting for the line."""
+
+    now: float
+    factor: float
+    extra_delay: float
+
+    def finish(self, finish: float) -> float:
+        """The new finish of a packet; one that has left the line keeps its own."""
+        return finish if finish <= self.now else self.now + (finish - self.now) * self.factor
+
+    def arrival(self, finish: float, arrival: float, previous: float) -> float:
+        """The new arrival of a packet with that old finish and arrival, after a packet that arrives at `previous`."""
+        if finish <= self.now:
+            return max(previous, arrival)
+        return max(previous, self.finish(finish), self.finish(finish) + (arrival - finish) + self.extra_delay)
