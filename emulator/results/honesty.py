@@ -1,0 +1,130 @@
+"""The honesty block: on what a run was made, how well the emulation held, and why it is marked, if it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from emulator.results.trace import LAST
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from emulator.core.plan import Plan
+    from emulator.results.trace import Trace
+
+#: a host busier than this share during a run may have starved a node or the relay
+BUSY = 0.9
+
+#: emulated seconds; a relay whose p99 lateness exceeds this (and a twentieth of the shortest delay) is too late
+LATE = 0.002
+
+METHOD = (
+    f"test-set accuracy of the server's model at set intervals, computed outside the nodes and off the links, "
+    f"outside the budget; final accuracy is the mean of the last {LAST} evaluations"
+)
+
+
+def assemble(
+    facts: Mapping[str, Any], experiment: Mapping[str, Any], plan: Plan, found: Mapping[str, Sequence[Trace]]
+) -> dict[str, Any]:
+    """The block as it stands in summary.json. `marks` are reasons to doubt the run; empty = none was seen."""
+    repeats = [(name, one) for name, many in found.items() for one in many]
+    measured = {
+        "host_busy": _busy(repeats),
+        "throttling": _throttling(repeats),
+        "drops": _drops(repeats),
+        "relay": _relay(repeats, plan.time_scale),
+    }
+    return {
+        **{key: facts.get(key) for key in ("engine", "runtime", "link_driver")},
+        "time_scale": plan.time_scale,
+        "seed": experiment["seed"],
+        "repeats": experiment["repeats"],
+        "host": facts.get("host"),
+        "started": facts.get("started"),
+        "real_seconds": facts.get("real_seconds"),
+        "admission": facts.get("admission"),
+        **measured,
+        "evaluation": METHOD,
+        "notes": [*plan.notes, *facts.get("notes", [])],
+        "marks": _marks(facts, measured, repeats, plan),
+    }
+
+
+def _busy(repeats: Sequence[tuple[str, Trace]]) -> dict[str, float] | None:
+    """Share of all host cores in use during the budgets, niced background work (the evaluator) apart."""
+    samples = [item for _, one in repeats for item in one.host if one.t0 <= item["t"] <= (one.end or one.last)]
+    if not samples:
+        return None
+    shares = [float(item["busy"]) for item in samples]
+    return {
+        "mean": sum(shares) / len(shares),
+        "max": max(shares),
+        "background_mean": sum(float(item["background"]) for item in samples) / len(samples),
+    }
+
+
+def _throttling(repeats: Sequence[tuple[str, Trace]]) -> dict[str, float] | None:
+    """The largest share of quota periods in which a node was throttled, by node, over all variants and repeats."""
+    worst: dict[str, float] = {}
+    for _, one in repeats:
+        for node, usage in one.usage.items():
+            share = usage["throttled_periods"] / usage["periods"] if usage["periods"] else 0.0
+            worst[node] = max(worst.get(node, 0.0), share)
+    return worst or None
+
+
+def _drops(repeats: Sequence[tuple[str, Trace]]) -> dict[str, int] | None:
+    """Packets: `asked` by the set loss, `queue` by full queues as set, `unasked` by anything else."""
+    counts = [item for _, one in repeats for item in one.traffic.values()]
+    if not counts:
+        return None
+    return {
+        "asked": sum(int(item["lost"]) for item in counts),
+        "queue": sum(int(item["overflowed"]) for item in counts),
+        "unasked": sum(int(item["unasked"]) for item in counts),
+    }
+
+
+def _relay(repeats: Sequence[tuple[str, Trace]], time_scale: float) -> dict[str, Any] | None:
+    """The worst of the link driver's health over the run; lateness in real and in emulated seconds."""
+    seen = [one.health for _, one in repeats if one.health]
+    if not seen:
+        return None
+    late = [float(item["lateness_p99"]) for item in seen if item["lateness_p99"] is not None]
+    return {
+        "priority": seen[-1]["priority"],
+        "restarts": max(int(item["restarts"]) for item in seen),
+        "lateness_p50_real": max(
+            (float(item["lateness_p50"]) for item in seen if item["lateness_p50"] is not None), default=None
+        ),
+        "lateness_p99_real": max(late, default=None),
+        "lateness_p99_emulated": max(late) / time_scale if late else None,
+    }
+
+
+def _marks(
+    facts: Mapping[str, Any], measured: Mapping[str, Any], repeats: Sequence[tuple[str, Trace]], plan: Plan
+) -> list[str]:
+    busy, drops, relay = measured["host_busy"], measured["drops"], measured["relay"]
+    marks = list(facts.get("marks", []))
+    if busy and busy["mean"] > BUSY:
+        marks.append(
+            f"the host was {busy['mean']:.0%} busy (over {BUSY:.0%}): nodes may have had less CPU than planned"
+        )
+    if drops and drops["unasked"]:
+        marks.append(f"{drops['unasked']} packets were dropped that nobody asked to drop")
+    if relay and relay["restarts"]:
+        marks.append(f"the link driver's process was restarted {relay['restarts']} times")
+    if relay and relay["lateness_p99_emulated"] is not None and relay["lateness_p99_emulated"] > _allowed(plan):
+        marks.append(f"1 % of packets came {relay['lateness_p99_emulated'] * 1e3:.1f} ms or more too late (emulated)")
+    for name, one in repeats:
+        marks += [f"{name}: node {item.get('node_name', item['node'])} died" for item in one.died]
+        marks += [f"{name}: {usage['node']} ran out of memory" for usage in one.usage.values() if usage["oom_kills"]]
+    return marks
+
+
+def _allowed(plan: Plan) -> float:
+    """Emulated seconds of lateness that do not matter: 2 ms, or a twentieth of the shortest delay set."""
+    delays = [float(way.delay) for link in plan.links for way in (link.a_to_b, link.b_to_a) if way.delay]
+    return max(LATE, min(delays, default=0.0) / 20)

@@ -1,0 +1,77 @@
+"""How figures look: one size, one colour and line style per variant, safe for colour-blind readers and for print."""
+
+from __future__ import annotations
+
+import base64
+import io
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Okabe and Ito's palette (jfly.uni-koeln.de/color), without yellow and black; lines differ in style as well
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++")
+INK, GRID = "#2b2f36", "#d9dce1"
+
+_SETTINGS: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+    "hatch.linewidth": 0.5,
+    # The same run gives the same bytes.
+    "svg.hashsalt": "emu",
+    "svg.fonttype": "path",
+}
+
+
+def colour(number: int) -> str:
+    """The colour of the variant with this place in the experiment."""
+    return COLOURS[number % len(COLOURS)]
+
+
+def line(number: int) -> Any:
+    """The line style of the variant with this place in the experiment."""
+    return LINES[number % len(LINES)]
+
+
+def hatch(number: int) -> str:
+    """The hatching of the variant with this place in the experiment."""
+    return HATCHES[number % len(HATCHES)]
+
+
+def panel(width: float = 4.6, height: float = 3.0) -> tuple[Figure, Axes]:
+    """An empty figure of one panel, in inches, without pyplot and its global state."""
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_SETTINGS):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+    return figure, axes
+
+
+def data_uri(figure: Figure) -> str:
+    """The figure as an SVG in a data URI, so that a page needs no other file."""
+    import matplotlib
+
+    with matplotlib.rc_context(_SETTINGS), io.BytesIO() as buffer:
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "emu"})
+        return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

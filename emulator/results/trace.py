@@ -1,0 +1,174 @@
+"""The records of one repeat of one variant, read into what tables and figures need. All times are emulated seconds."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from emulator.core import record as records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+Record = dict[str, Any]
+
+#: final accuracy is the mean of this many last evaluations
+LAST = 5
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Test accuracy (0 to 1) of the model as it was `t` after the first pull, and what the server had received."""
+
+    t: float
+    updates: int
+    accuracy: float
+    loss: float
+    payload_bytes: int
+    message_bytes: int
+
+
+@dataclass
+class Steps:
+    """Sums over a worker's steps: emulated seconds that went to each part."""
+
+    count: int = 0
+    pull: float = 0.0
+    compute: float = 0.0
+    push: float = 0.0
+
+
+@dataclass
+class Trace:
+    """One repeat. `t0` is the first pull, where the budget starts; `seconds` what of the budget was used."""
+
+    t0: float = 0.0
+    end: float | None = None
+    last: float = 0.0
+    stop_reason: str | None = None
+    updates: int = 0
+    payload_to_server: int = 0
+    message_to_server: int = 0
+    payload_from_server: int = 0
+    message_from_server: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    lost: int = 0
+    died: list[Record] = field(default_factory=list)
+    staleness: Counter[int] = field(default_factory=Counter)
+    sigma: float = 0.0
+    evaluations: list[Evaluation] = field(default_factory=list)
+    steps: defaultdict[str, Steps] = field(default_factory=lambda: defaultdict(Steps))
+    sent: Counter[str] = field(default_factory=Counter)
+    received: Counter[str] = field(default_factory=Counter)
+    usage: dict[str, Record] = field(default_factory=dict)
+    traffic: dict[str, Record] = field(default_factory=dict)
+    host: list[Record] = field(default_factory=list)
+    health: Record | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Emulated seconds from the first pull to the server's stop (or to the last record of a run cut short)."""
+        return max(0.0, (self.last if self.end is None else self.end) - self.t0)
+
+    @property
+    def final_accuracy(self) -> float | None:
+        """Mean of the last five evaluations (of as many as there are); None without any."""
+        tail = [item.accuracy for item in self.evaluations[-LAST:]]
+        return sum(tail) / len(tail) if tail else None
+
+    @property
+    def complete(self) -> bool:
+        """The server said that it stopped, and for a reason of its own."""
+        return self.end is not None
+
+
+def read(directory: Path) -> Trace:
+    """Read all records of a repeat; raises ResultError for a damaged file."""
+    trace = Trace()
+    items = [item for path in sorted(directory.glob("*.jsonl")) for item in records.read(path)]
+    items.sort(key=lambda item: float(item["t"]))
+    trace.t0 = next((float(item["t"]) for item in items if item["kind"] == "budget_started"), 0.0)
+    for item in items:
+        trace.last = max(trace.last, float(item["t"]))
+        handler = _HANDLERS.get(str(item["kind"]))
+        if handler is not None:
+            handler(trace, item)
+    return trace
+
+
+def _update(trace: Trace, item: Record) -> None:
+    trace.updates += 1
+    _arrived(trace, item)
+    trace.staleness[int(item["staleness"])] += 1
+    trace.sigma += float(item.get("sigma_mean") or 0.0)
+
+
+def _arrived(trace: Trace, item: Record) -> None:
+    """A push used the links whether it was applied or dropped."""
+    trace.payload_to_server += int(item.get("payload_bytes", 0))
+    message = int(item.get("message_bytes", 0))
+    trace.message_to_server += message
+    trace.sent[str(item.get("worker"))] += message
+    trace.received[str(item["node"])] += message
+
+
+def _dropped(trace: Trace, item: Record) -> None:
+    trace.dropped[str(item.get("reason", "unknown"))] += 1
+    _arrived(trace, item)
+
+
+def _pull(trace: Trace, item: Record) -> None:
+    trace.payload_from_server += int(item["payload_bytes"])
+    message = int(item["message_bytes"])
+    trace.message_from_server += message
+    trace.sent[str(item["node"])] += message
+    trace.received[str(item.get("worker"))] += message
+
+
+def _step(trace: Trace, item: Record) -> None:
+    steps = trace.steps[str(item["node"])]
+    steps.count += 1
+    steps.pull += float(item["pull_s"])
+    steps.compute += float(item["compute_s"])
+    steps.push += float(item["push_s"])
+
+
+def _evaluation(trace: Trace, item: Record) -> None:
+    trace.evaluations.append(
+        Evaluation(
+            t=float(item["snapshot_t"] if "snapshot_t" in item else item["t"]) - trace.t0,
+            updates=int(item["updates"]),
+            accuracy=float(item["accuracy"]),
+            loss=float(item["loss"]),
+            payload_bytes=int(item["payload_bytes_to_server"]),
+            message_bytes=int(item["message_bytes_to_server"]),
+        )
+    )
+
+
+def _stop(trace: Trace, item: Record) -> None:
+    if "updates" in item:  # the server's, not a worker's
+        trace.end = float(item["t"])
+        trace.stop_reason = str(item.get("reason", ""))
+
+
+def _lost(trace: Trace, _item: Record) -> None:
+    trace.lost += 1
+
+
+_HANDLERS: dict[str, Callable[[Trace, Record], None]] = {
+    "update": _update,
+    "dropped": _dropped,
+    "pull": _pull,
+    "step": _step,
+    "evaluation": _evaluation,
+    "stop": _stop,
+    "lost": _lost,
+    "died": lambda trace, item: trace.died.append(item),
+    "usage": lambda trace, item: trace.usage.update({str(item["node"]): item}),
+    "traffic": lambda trace, item: trace.traffic.update({str(item["link"]): item}),
+    "host": lambda trace, item: trace.host.append(item),
+    "health": lambda trace, item: setattr(trace, "health", item),
+}
