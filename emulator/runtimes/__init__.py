@@ -1,0 +1,35 @@
+"""Runtimes: `choose` gives the one asked for, or the one that works here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from emulator.core.errors import HostError, UsageError
+
+if TYPE_CHECKING:
+    from emulator.runtimes.base import Runtime
+
+NAMES = ("embedded", "fake")
+
+
+def choose(name: str | None = None) -> Runtime:
+    """The runtime `name`, or `embedded` when None.
+
+    Raises UsageError for an unknown name and HostError when it cannot work here.
+    """
+    if name == "fake":
+        from emulator.runtimes.fake import FakeRuntime
+
+        return FakeRuntime()
+    if name not in (None, "embedded"):
+        raise UsageError(f"{name!r} is not a runtime", where="--runtime", fix=f"use one of {', '.join(NAMES)}")
+    from emulator.runtimes.embedded import EmbeddedRuntime
+
+    runtime = EmbeddedRuntime()
+    problems = runtime.probe()
+    if problems:
+        raise HostError(
+            f"nodes cannot be made here: {problems[0]}",
+            fix="run as root on Linux (`emu doctor` lists all), or use `emu experiment --runtime fake`",
+        )
+    return runtime

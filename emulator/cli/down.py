@@ -1,0 +1,34 @@
+"""`emu down`: remove a lab, or every trace of all labs."""
+
+from __future__ import annotations
+
+import typer
+
+from emulator.cli.labs import name_of
+
+
+def down(
+    lab: str = typer.Argument(
+        None, help="Name of the lab, or its topology file; may be left out while only one is up."
+    ),
+    everything: bool = typer.Option(False, "--all", help="Remove all labs and whatever crashed commands left."),
+    verbose: bool = typer.Option(False, "--verbose", "-v", help="List all that was removed."),
+) -> None:
+    """Stop a lab and remove all that emu made for it."""
+    from emulator.core.errors import LabError
+    from emulator.core.lab_id import LabId
+    from emulator.lab.remove import leftovers, remove
+
+    if everything:
+        labs = leftovers()
+    else:
+        labs = [LabId.of(name_of(lab))]
+        if labs[0].name not in {found.name for found in leftovers()}:
+            raise LabError(f"no lab named {labs[0].name!r} is there", fix="see `emu status --all`")
+    for item in labs:
+        removed = remove(item)
+        print(f"{item.name} is down ({len(removed)} things removed)")
+        if verbose:
+            print("".join(f"  {line}\n" for line in removed), end="")
+    if not labs:
+        print("nothing to remove")

@@ -1,0 +1,50 @@
+"""`emu exec`: run a program in a node."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from emulator.cli.labs import LAB, pick
+
+
+def exec_(
+    context: typer.Context,
+    node: str = typer.Argument(help="Node, e.g. worker-1."),
+    lab: str = LAB,
+    workdir: str = typer.Option(None, "--workdir", "-w", help="Directory in the node to start in."),
+    env: list[str] = typer.Option([], "--env", "-e", help="NAME=VALUE, more than once if needed."),
+) -> None:
+    """Run a program in a node: emu exec worker-1 -- hostname. Its exit status is emu's."""
+    from emulator.core.errors import UsageError
+    from emulator.runtimes.base import Command
+
+    argv = context.args[1:] if context.args[:1] == ["--"] else context.args
+    if not argv:
+        raise UsageError("no program was given", fix="write it after two dashes: emu exec worker-1 -- hostname")
+    pairs = tuple(tuple(item.partition("=")[::2]) for item in env)
+    command = Command(
+        tuple(argv),
+        env=pairs,  # type: ignore[arg-type]
+        cwd=workdir,
+        stdin=0,
+        stdout=1,
+        stderr=2,
+        tty=False,
+    )
+    sys.exit(run(pick(lab).node(node).start(command)))
+
+
+def run(process: object) -> int:
+    """Wait for a program, passing Ctrl-C and termination on to it; its exit status, 128 + n for a signal n."""
+    import signal
+    from typing import cast
+
+    from emulator.runtimes.base import Process
+
+    program = cast(Process, process)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda sent, _frame: program.send_signal(sent))
+    status = program.wait()
+    return status if status >= 0 else 128 - status

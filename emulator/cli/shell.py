@@ -1,0 +1,19 @@
+"""`emu shell`: a shell in a node."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from emulator.cli.exec_ import run
+from emulator.cli.labs import LAB, pick
+
+
+def shell(node: str = typer.Argument(help="Node, e.g. worker-1."), lab: str = LAB) -> None:
+    """Open a shell in a node."""
+    from emulator.runtimes.base import Command
+
+    tty = sys.stdin.isatty()
+    argv = ("/bin/bash", "-i") if tty else ("/bin/bash",)
+    sys.exit(run(pick(lab).node(node).start(Command(argv, stdin=0, stdout=1, stderr=2, tty=tty))))

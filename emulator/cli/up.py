@@ -1,0 +1,67 @@
+"""`emu up`: make the cluster of a topology file."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from emulator.core.plan import Plan
+
+
+def up(
+    file: Path = typer.Argument(help="Topology file, e.g. topologies/wan-10.yaml."),
+    name: str = typer.Option(None, "--name", "-n", help="Name of the lab (default: the topology's)."),
+    time_scale: float = typer.Option(None, "--time-scale", help="Real seconds for one emulated second."),
+    seed: int = typer.Option(None, "--seed", help="Seed of the random streams."),
+    runtime: str = typer.Option(None, "--runtime", help="embedded (default)."),
+    link_driver: str = typer.Option(None, "--link-driver", help="netem or relay (default: what this kernel can do)."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Print the resolved Plan and make nothing."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
+    wait: bool = typer.Option(True, help="Wait until every node answers a ping."),
+) -> None:
+    """Start the cluster of a topology file; it stays up until `emu down`."""
+    start = time.monotonic()
+    if dry_run:
+        from emulator.topology import load_plan
+
+        _show(load_plan(file, name=name, time_scale=time_scale, seed=seed), as_json)
+        return
+    from emulator.core.errors import UsageError
+    from emulator.lab import Lab
+
+    if runtime == "fake":
+        raise UsageError(
+            "the fake runtime lives inside one process and cannot stay up",
+            fix="use it with `emu experiment --runtime fake`, or from Python with `Lab.from_file(..., runtime='fake')`",
+        )
+    lab = Lab.from_file(file, name=name, time_scale=time_scale, seed=seed, runtime=runtime, link_driver=link_driver)
+    lab.up(wait=wait)
+    for note in lab.plan.notes:
+        print(f"note: {note}", file=sys.stderr)
+    machines, took = len(lab.plan.machines), time.monotonic() - start
+    if as_json:
+        import json
+
+        facts = {"lab": lab.name, "nodes": machines, "links": len(lab.plan.links), "seconds": round(took, 3)}
+        print(json.dumps(facts | {"runtime": lab.runtime.name, "link_driver": lab.links.name}))
+        return
+    print(
+        f"{lab.name} is up: {machines} nodes, {len(lab.plan.links)} links in {took:.2f} s "
+        f"(runtime {lab.runtime.name}, links by {lab.links.name}, time scale {lab.plan.time_scale:g})"
+    )
+
+
+def _show(plan: Plan, as_json: bool) -> None:
+    if as_json:
+        print(plan.to_json())
+        return
+    from rich.console import Console
+
+    from emulator.topology.table import plan_table
+
+    Console().print(plan_table(plan))

@@ -1,0 +1,99 @@
+"""What this host can do for emu, tried rather than guessed, with the remedy for each thing that is missing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from emulator.core.errors import EmuError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True)
+class Check:
+    """`state` is "ok", "note" (emu works, with a limit) or "bad" (no lab can run); `fix` is the remedy, if any."""
+
+    name: str
+    state: Literal["ok", "note", "bad"]
+    fact: str
+    fix: str = ""
+
+
+def checks() -> list[Check]:
+    """All checks, in the order in which they depend on each other."""
+    return [*_host(), *_runtimes(), *_links(), *_training()]
+
+
+def _host() -> Iterator[Check]:
+    release, cores = platform.release(), os.cpu_count() or 1
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    yield Check(
+        "host", "ok", f"{platform.system()} {release}, {cores} cores, {memory:.1f} GiB, Python {sys.version.split()[0]}"
+    )
+    try:
+        from emulator.devices.host import calibration
+
+        speed = calibration()
+        yield Check("calibration", "ok", speed.describe())
+    except EmuError as error:
+        yield Check("calibration", "bad", error.what, error.fix)
+
+
+def _runtimes() -> Iterator[Check]:
+    from emulator.runtimes.embedded import EmbeddedRuntime
+
+    problems = EmbeddedRuntime().probe()
+    if not problems:
+        yield Check("runtime embedded", "ok", "namespaces, overlay and cgroups work")
+    for problem in problems:
+        fact, _, fix = problem.partition("; ")
+        yield Check("runtime embedded", "bad", fact, fix or "use `emu experiment --runtime fake` meanwhile")
+    yield Check("runtime fake", "ok", "always works (roles on a virtual clock, no isolation)")
+
+
+def _links() -> Iterator[Check]:
+    from emulator import links
+
+    usable = []
+    for name in ("netem", "relay"):
+        problems = links.driver(name).probe()
+        if not problems:
+            usable.append(name)
+            yield Check(f"links {name}", "ok", "works (tried)")
+        for problem in problems:
+            fact, _, fix = problem.partition("; ")
+            yield Check(f"links {name}", "note", fact, fix)
+    if usable:
+        yield Check("link driver", "ok", f"{usable[0]} will be used")
+    else:
+        yield Check("link driver", "bad", "neither netem nor relay works here", "mend one of the two above")
+
+
+def _training() -> Iterator[Check]:
+    import importlib.metadata
+    import importlib.util
+
+    if importlib.util.find_spec("torch") is None:
+        yield Check("torch", "note", "not installed, so no training", "pip install 'torch>=2.11,<2.14'")
+    else:
+        yield Check("torch", "ok", importlib.metadata.version("torch"))
+    from emulator.training.data import cached
+
+    if cached("mnist"):
+        yield Check("data mnist", "ok", "in the cache")
+    else:
+        yield Check("data mnist", "note", "not in the cache yet; it is fetched on first use", "emu data fetch mnist")
+    free = _free(Path.cwd())
+    state: Literal["ok", "note"] = "ok" if free > 2 else "note"
+    yield Check("disk", state, f"{free:.1f} GiB free here", "" if state == "ok" else "runs need some space: free 2 GiB")
+
+
+def _free(path: Path) -> float:
+    found = os.statvfs(path)
+    return found.f_bavail * found.f_frsize / 2**30

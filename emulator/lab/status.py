@@ -1,0 +1,119 @@
+"""What `emu status` tells of a lab: its nodes, whether they live, and whether the links carry traffic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from emulator.core.clock import epoch
+from emulator.core.units import Size
+from emulator.lab import state as lab_state
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from emulator.lab.lab import Lab
+
+
+def overview() -> list[dict[str, Any]]:
+    """One entry for every lab that left anything here, half-made ones too."""
+    from emulator.lab.remove import leftovers
+
+    found = []
+    for lab in leftovers():
+        state = lab_state.read(lab)
+        found.append(
+            {
+                "lab": lab.name,
+                "phase": state.phase if state else "leftover of a crash",
+                "runtime": state.runtime if state else "unknown",
+                "link_driver": state.link_driver if state else "unknown",
+            }
+        )
+    return found
+
+
+def report(lab: Lab) -> dict[str, Any]:
+    """The state of one lab, as plain values; memory in bytes, CPU in cores of this host."""
+    stats = lab.stats()
+    state = lab.state
+    nodes = []
+    for node in lab.plan.machines:
+        usage = stats.usage[node.name]
+        nodes.append(
+            {
+                "node": node.name,
+                "device": node.device,
+                "role": node.role,
+                "address": str(node.address),
+                "state": _state(usage.running, usage.oom_kills),
+                "cpus": float(node.cpus),
+                "host_cpus": float(node.host_cpus),
+                "memory": int(usage.memory),
+                "memory_cap": int(node.memory),
+                "pids": usage.pids,
+                "out_of_memory": usage.oom_kills,
+            }
+        )
+    health = stats.health
+    return {
+        "lab": lab.name,
+        "phase": state.phase if state else "gone",
+        "seconds_up": round(epoch() - state.created, 1) if state else 0.0,
+        "runtime": lab.runtime.name,
+        "link_driver": lab.links.name,
+        "time_scale": lab.plan.time_scale,
+        "links": len(lab.plan.links),
+        "links_alive": health.alive,
+        "links_priority": health.priority,
+        "links_restarts": health.restarts,
+        "links_detail": health.detail,
+        "nodes": nodes,
+    }
+
+
+def _state(running: bool, oom_kills: int) -> str:
+    if not running:
+        return "dead"
+    return "up, out of memory" if oom_kills else "up"
+
+
+def table(report: dict[str, Any]) -> RenderableType:
+    """The report for a person."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("node", "device", "role", "address", "state"):
+        grid.add_column(title, no_wrap=True)
+    for title in ("cores", "of this host", "memory", "cap"):
+        grid.add_column(title, justify="right", no_wrap=True)
+    for node in report["nodes"]:
+        colour = "green" if node["state"] == "up" else "red"
+        grid.add_row(
+            node["node"],
+            node["device"],
+            node["role"],
+            node["address"],
+            f"[{colour}]{node['state']}[/]",
+            f"{node['cpus']:g}",
+            f"{node['host_cpus']:.3f}",
+            _mebibytes(node["memory"]),
+            _mebibytes(node["memory_cap"]),
+        )
+    links = "carry traffic" if report["links_alive"] else "DEAD: emu link restart"
+    extra = ", ".join(
+        part
+        for part in (report["links_priority"], f"{report['links_restarts']} restarts", report["links_detail"])
+        if part
+    )
+    head = (
+        f"{report['lab']}: {report['phase']} for {report['seconds_up']:.0f} s, runtime {report['runtime']}, "
+        f"time scale {report['time_scale']:g}"
+    )
+    tail = f"{report['links']} links by {report['link_driver']}: {links} ({extra})"
+    return Group(Text(head), grid, Text(tail))
+
+
+def _mebibytes(number: int) -> str:
+    return f"{Size(number) / 2**20:.0f} MiB"
