@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 VERSION = 1
 ROOT = Path("runs")
+#: what a full disk says
+FULL = (errno.ENOSPC, errno.EDQUOT)
 STATES = ("running", "finished", "interrupted", "failed")
 
 
@@ -154,7 +156,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        full = error.errno in FULL
         fix = (
             "free some space; what was written so far stays readable by `emu report`"
             if full

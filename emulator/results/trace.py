@@ -51,6 +51,8 @@ class Trace:
     updates: int = 0
     payload_to_server: int = 0
     message_to_server: int = 0
+    payload_applied: int = 0
+    message_applied: int = 0
     payload_from_server: int = 0
     message_from_server: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
@@ -100,6 +102,8 @@ def read(directory: Path) -> Trace:
 
 def _update(trace: Trace, item: Record) -> None:
     trace.updates += 1
+    trace.payload_applied += int(item["payload_bytes"])
+    trace.message_applied += int(item["message_bytes"])
     _arrived(trace, item)
     trace.staleness[int(item["staleness"])] += 1
     trace.sigma += float(item.get("sigma_mean") or 0.0)

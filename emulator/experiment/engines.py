@@ -1,0 +1,150 @@
+"""Where the roles of an experiment run: on the virtual clock, or in a lab. Both leave the same records."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from emulator.core.errors import LabError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from emulator.core.plan import Plan
+    from emulator.experiment.progress import Watcher
+    from emulator.lab import Lab
+    from emulator.training.spec import RoleSpec, Workload
+    from emulator.training.zygote import Zygote
+
+
+class Engine(Protocol):
+    """Runs roles of one Plan, as often as asked. `kind`, `runtime` and `link_driver` go into the honesty block."""
+
+    kind: str
+    runtime: str
+    link_driver: str
+    plan: Plan
+    notes: list[str]
+
+    def run(self, specs: Sequence[RoleSpec], out: Path, watcher: Watcher) -> None:
+        """Run one variant once; records go to `out`. Raises TrainingError."""
+        ...
+
+
+class FakeEngine:
+    """Roles in this process on a virtual clock: no root, exact for a seed."""
+
+    kind, runtime, link_driver = "virtual clock", "fake", "fake"
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.notes = [
+            "compute time is modelled from floating-point operations and message time from the Plan's links; "
+            "gradients are real"
+        ]
+
+    def run(self, specs: Sequence[RoleSpec], out: Path, watcher: Watcher) -> None:
+        from emulator.simulation.engine import run_roles
+
+        run_roles(self.plan, specs, out, watcher.record)
+
+
+class LabEngine:
+    """Roles as processes in a lab's nodes, forked from one that has imported the framework already."""
+
+    kind = "emulation"
+
+    def __init__(self, lab: Lab, zygote: Zygote) -> None:
+        self.plan, self.runtime, self.link_driver = lab.plan, lab.runtime.name, lab.links.name
+        self._lab, self._zygote = lab, zygote
+        self.notes: list[str] = []
+
+    def charge_shared(self) -> None:
+        """Count the framework's pages, which all roles share, against each node's memory cap, and say so."""
+        shared = self._zygote.shared_size()
+        for node in self.plan.machines:
+            if node.role:
+                self._lab.charge_shared(node.name, shared)
+        self.notes.append(
+            f"{shared / 2**20:.0f} MiB of framework pages are shared by all roles of the host; each node's memory "
+            "cap is lowered by them and its usage shown with them"
+        )
+
+    def run(self, specs: Sequence[RoleSpec], out: Path, watcher: Watcher) -> None:
+        from emulator.experiment.sampler import Sampler
+        from emulator.training.launch import run_roles
+
+        tokens = {spec.node: self._lab.enter(spec.node) for spec in specs}
+        sampler = Sampler(self._lab, out)
+        try:
+            run_roles(self._zygote, tokens, specs, out, watcher.record, lab=self._lab.id, on_tick=sampler.tick)
+        finally:
+            sampler.close()
+
+
+@contextmanager
+def lab_engine(
+    plan: Plan, runtime: str | None, link_driver: str | None, workload: Workload, name: str, watcher: Watcher
+) -> Iterator[LabEngine]:
+    """An engine on the running lab that fits, else on a lab of its own, which is removed at the end."""
+    from emulator.training.zygote import Zygote
+
+    lab, own = _lab(plan, runtime, link_driver, name, watcher)
+    try:
+        if own:
+            lab.up()
+            watcher.note(f"lab {lab.name}: {len(plan.machines)} nodes by {lab.runtime.name}, links by {lab.links.name}")
+        with Zygote(workload, lab.id) as zygote:
+            engine = LabEngine(lab, zygote)
+            engine.charge_shared()
+            yield engine
+    finally:
+        if own:
+            with _undisturbed():
+                lab.down()
+
+
+def _lab(plan: Plan, runtime: str | None, link_driver: str | None, name: str, watcher: Watcher) -> tuple[Lab, bool]:
+    from emulator.lab import Lab
+
+    try:
+        lab = Lab.attach(plan.name)
+    except LabError:
+        return Lab.from_plan(plan, runtime=runtime, link_driver=link_driver), True
+    differs = _difference(lab, plan, runtime, link_driver)
+    if not differs:
+        watcher.note(f"using lab {lab.name}, which is up already")
+        return lab, False
+    other = f"{plan.name}-{name}"[:40].rstrip("-")
+    watcher.note(f"lab {lab.name} is up with another {differs}; making lab {other} beside it, removed at the end")
+    return Lab.from_plan(replace(plan, name=other), runtime=runtime, link_driver=link_driver), True
+
+
+def _difference(lab: Lab, plan: Plan, runtime: str | None, link_driver: str | None) -> str | None:
+    """In what a running lab is not what the experiment needs; None = it is."""
+    if lab.plan.time_scale != plan.time_scale:
+        return f"time scale ({lab.plan.time_scale:g}, not {plan.time_scale:g})"
+    if (lab.plan.nodes, lab.plan.links) != (plan.nodes, plan.links):
+        return "plan"
+    if runtime not in (None, lab.runtime.name):
+        return f"runtime ({lab.runtime.name})"
+    if link_driver not in (None, lab.links.name):
+        return f"link driver ({lab.links.name})"
+    return None
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Hold Ctrl-C back while something is removed: half a removal helps nobody."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

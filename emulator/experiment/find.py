@@ -1,0 +1,51 @@
+"""Experiments by name: those that ship, and those in ./experiments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from emulator.core.errors import ExperimentError
+from emulator.experiment.explain import nearest
+
+
+def directories() -> list[Path]:
+    """Where experiments lie, the nearest first."""
+    package = Path(__file__).resolve().parent.parent
+    places = [Path("experiments"), package / "experiments", package.parent / "experiments"]
+    return [place for place in places if place.is_dir()]
+
+
+def known() -> dict[str, Path]:
+    """All experiments by name; a file in ./experiments hides a shipped one of its name."""
+    found: dict[str, Path] = {}
+    for place in directories():
+        for path in sorted(place.glob("*.yaml")):
+            found.setdefault(path.stem, path)
+    return found
+
+
+def find(text: str) -> Path:
+    """The file of an experiment given by name or path; raises ExperimentError with the nearest name."""
+    path = Path(text)
+    if path.suffix in (".yaml", ".yml") or "/" in text:
+        return path
+    names = known()
+    if text in names:
+        return names[text]
+    fix = nearest(text, names) if names else "give the path of an experiment file"
+    raise ExperimentError(f"there is no experiment {text!r}", where="emu experiment", fix=f"{fix} (see --list)")
+
+
+def described() -> list[dict[str, Any]]:
+    """Name, file and description of every experiment that is known by name; a broken file says what is wrong."""
+    from emulator.experiment.read import read
+
+    found = []
+    for name, path in sorted(known().items()):
+        try:
+            text = read(path).model.description
+        except ExperimentError as error:
+            text = f"cannot be read: {error.what}"
+        found.append({"name": name, "file": str(path), "description": text})
+    return found

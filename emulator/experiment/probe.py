@@ -1,0 +1,78 @@
+"""What one training step costs this host, measured in a process of its own so that the caller imports no framework.
+
+`python -m emulator.experiment.probe` reads a Workload as JSON on stdin and prints
+{"parameters": n, "step_seconds": CPU seconds of the fastest of a few single-threaded steps}.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from emulator.core.errors import ExperimentError
+
+if TYPE_CHECKING:
+    from emulator.training.spec import Workload
+
+STEPS = 5
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """`parameters` of the model, and CPU seconds of one gradient on one core of this host."""
+
+    parameters: int
+    step_seconds: float
+
+
+def measure(workload: Workload) -> StepCost:
+    """Measure in a child process; raises ExperimentError, with its last line, when the model cannot be built."""
+    import os
+
+    environment = os.environ | dict.fromkeys(_THREADS, "1")
+    done = subprocess.run(
+        [sys.executable, "-m", "emulator.experiment.probe"],
+        input=json.dumps(asdict(workload)),
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    if done.returncode:
+        last = (done.stderr.strip() or f"it ended with status {done.returncode}").splitlines()[-1]
+        raise ExperimentError(
+            f"model {workload.model!r} does not run ({last})", where="workload", fix="mend the model or its options"
+        )
+    return StepCost(**json.loads(done.stdout))
+
+
+def _main() -> None:
+    import time
+
+    import numpy as np
+
+    from emulator.training import models
+    from emulator.training.roles.worker import use_threads
+    from emulator.training.spec import Workload
+
+    workload = Workload(**json.load(sys.stdin))
+    model = models.build(workload)
+    use_threads(1)
+    rng = np.random.default_rng(0)
+    images = rng.standard_normal((workload.batch, 28, 28)).astype(np.float32)
+    labels = rng.integers(0, 10, workload.batch)
+    parameters = model.initial(0)
+    fastest = float("inf")
+    for _ in range(STEPS):
+        start = time.thread_time()
+        model.gradients(parameters, images, labels)
+        fastest = min(fastest, time.thread_time() - start)
+    json.dump(asdict(StepCost(model.layout.size, fastest)), sys.stdout)
+
+
+if __name__ == "__main__":
+    _main()

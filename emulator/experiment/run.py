@@ -1,0 +1,181 @@
+"""`run_experiment`: read, check, choose an engine, run every variant as often as asked, and report."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from emulator.core import clock
+from emulator.core.errors import EmuError, ResultError, UsageError
+from emulator.experiment.progress import Silent
+from emulator.experiment.read import read
+from emulator.experiment.result import ExperimentResult
+from emulator.experiment.specs import base_specs, check_roles, specs_for
+from emulator.results import store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+    from emulator.core.plan import Plan
+    from emulator.experiment.engines import Engine
+    from emulator.experiment.progress import Watcher
+    from emulator.experiment.read import Experiment
+    from emulator.results.store import Run
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a caller may ask for besides the experiment itself; None = as the file says, or as this host can."""
+
+    overrides: Mapping[str, object] = field(default_factory=dict)
+    repeats: int | None = None
+    seed: int | None = None
+    time_scale: float | None = None
+    runtime: str | None = None
+    link_driver: str | None = None
+    out: Path = store.ROOT
+    force: bool = False
+
+    def all_overrides(self) -> dict[str, object]:
+        named = {"repeats": self.repeats, "seed": self.seed, "time_scale": self.time_scale}
+        return dict(self.overrides) | {key: value for key, value in named.items() if value is not None}
+
+
+def run_experiment(
+    experiment: str | Path, options: Options | None = None, watcher: Watcher | None = None, **changes: Any
+) -> ExperimentResult:
+    """Run an experiment by name or file and return its figures; `changes` are fields of `Options`.
+
+    `run_experiment("quick", runtime="fake", overrides={"budget": "20 s"})`. On a host where nodes cannot be made it
+    runs on the virtual clock and says so. Raises an EmuError of the class at fault; a KeyboardInterrupt leaves a
+    run marked "interrupted" with all that was recorded, and no lab of its own.
+    """
+    from dataclasses import replace
+
+    from emulator.topology import load_plan
+
+    wanted = replace(options or Options(), **changes)
+    watch = watcher or Silent()
+    found = read(experiment, wanted.all_overrides())
+    plan = load_plan(found.topology, time_scale=found.model.time_scale, seed=found.model.seed)
+    check_roles(plan, str(found.topology))
+    runtime = _runtime(wanted, watch)
+    data_directory = str(_fetch(found, watch))
+    admission = None if runtime == "fake" else _admit(plan, found, wanted, watch)
+    run = store.create(wanted.out, found.name, found.model.seed)
+    with _recorded(run):
+        run.write("experiment.json", found.resolved())
+        run.write_text("plan.json", plan.to_json() + "\n")
+        with _engine(plan, runtime, wanted, found, watch) as engine:
+            _note_facts(run, engine, admission)
+            _run_all(run, engine, found, data_directory, watch)
+    return ExperimentResult.of(run.directory, run.read("summary.json"))
+
+
+def _runtime(wanted: Options, watch: Watcher) -> str | None:
+    """The runtime to use: "fake" where it was asked for, or where nodes cannot be made (and then it says so)."""
+    from emulator import runtimes
+
+    if wanted.runtime == "fake":
+        if wanted.link_driver not in (None, "fake"):
+            raise UsageError(
+                f"link driver {wanted.link_driver!r} needs a lab", where="--link-driver", fix="leave out --runtime fake"
+            )
+        watch.note("running on the virtual clock (runtime fake): times are modelled, gradients are real")
+        return "fake"
+    if wanted.runtime is None and os.geteuid() != 0:
+        watch.note("not root: running on the virtual clock (runtime fake) instead of in a lab; `sudo emu` makes nodes")
+        return "fake"
+    return runtimes.choose(wanted.runtime).name
+
+
+def _fetch(found: Experiment, watch: Watcher) -> Path:
+    from emulator.training import data
+
+    return data.fetch(found.workload.dataset, say=watch.note)
+
+
+def _admit(plan: Plan, found: Experiment, wanted: Options, watch: Watcher) -> str:
+    from emulator.experiment.admission import admit, estimate
+    from emulator.experiment.probe import measure
+
+    admission = estimate(plan, found.variants, measure(found.workload))
+    warning = admit(admission, plan, wanted.force)
+    watch.note(warning or f"expected use: {admission}")
+    return str(admission)
+
+
+def _engine(
+    plan: Plan, runtime: str | None, wanted: Options, found: Experiment, watch: Watcher
+) -> AbstractContextManager[Engine]:
+    from emulator.experiment.engines import FakeEngine, lab_engine
+
+    if runtime == "fake":
+        return nullcontext(FakeEngine(plan))
+    return lab_engine(plan, runtime, wanted.link_driver, found.workload, found.name, watch)
+
+
+def _note_facts(run: Run, engine: Engine, admission: str | None) -> None:
+    from emulator.experiment.host import describe
+
+    run.write_text("plan.json", engine.plan.to_json() + "\n")
+    run.update(
+        engine=engine.kind,
+        runtime=engine.runtime,
+        link_driver=engine.link_driver,
+        notes=engine.notes,
+        admission=admission,
+        host=describe(),
+    )
+
+
+def _run_all(run: Run, engine: Engine, found: Experiment, data_directory: str, watch: Watcher) -> None:
+    """Every repeat of every variant in turn; a repeat is done for all variants before the next one begins."""
+    specs, real = base_specs(engine.plan, found, data_directory), clock.RealClock()
+    took: dict[str, float] = {}
+    for repeat in range(found.model.repeats):
+        for variant in found.variants:
+            out = run.directory / variant.name / str(repeat)
+            with store.writing(out):
+                out.mkdir(parents=True)
+            start = real.now()
+            watch.begin(variant.name, repeat, float(found.model.budget))
+            engine.run(specs_for(specs, variant, repeat, run.id), out, watch)
+            watch.end()
+            took[variant.name] = round(took.get(variant.name, 0.0) + real.now() - start, 3)
+            run.update(real_seconds=took)
+
+
+@contextmanager
+def _recorded(run: Run) -> Iterator[None]:
+    """Give the run its end state and its report, whatever happens in between."""
+    state = "failed"
+    try:
+        yield
+        state = "finished"
+    except KeyboardInterrupt:
+        state = "interrupted"
+        raise
+    except OSError as error:
+        if error.errno not in store.FULL:
+            raise
+        with store.writing(run.directory):
+            raise
+    finally:
+        _close(run, state)
+
+
+def _close(run: Run, state: str) -> None:
+    from emulator.results.report import rebuild
+
+    try:
+        run.update(state=state, ended=clock.epoch())
+        rebuild(run)
+    except EmuError as error:
+        # A run that failed before its first record has nothing to report; a finished one must be able to.
+        if state == "finished" or not isinstance(error, ResultError):
+            raise
