@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from emulator.core.plan import Plan
     from emulator.experiment.progress import Watcher
     from emulator.lab import Lab
+    from emulator.training.launch import Tick
     from emulator.training.spec import RoleSpec, Workload
     from emulator.training.zygote import Zygote
 
@@ -80,8 +81,13 @@ class LabEngine:
 
         tokens = {spec.node: self._lab.enter(spec.node) for spec in specs}
         sampler = Sampler(self._lab, out)
+
+        def on_tick(tick: Tick) -> None:
+            sampler.tick(tick.now, ended=tick.ended)
+            watcher.evaluating(tick.waiting)
+
         try:
-            run_roles(self._zygote, tokens, specs, out, watcher.record, lab=self._lab.id, on_tick=sampler.tick)
+            run_roles(self._zygote, tokens, specs, out, watcher.record, on_tick=on_tick)
         finally:
             sampler.close()
 
@@ -98,7 +104,7 @@ def lab_engine(
         if own:
             lab.up()
             watcher.note(f"lab {lab.name}: {len(plan.machines)} nodes by {lab.runtime.name}, links by {lab.links.name}")
-        with Zygote(workload, lab.id) as zygote:
+        with Zygote.start(workload, lab.id) as zygote:
             engine = LabEngine(lab, zygote)
             engine.charge_shared()
             yield engine

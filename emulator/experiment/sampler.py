@@ -41,10 +41,14 @@ class Sampler:
         self._first = lab.stats()
         self._start = self._last = self._clock.now()
         self._busy = BusyMeter()
+        self._ended = False
 
-    def tick(self, t: float) -> None:
-        """Write a sample if it is time for one."""
-        if self._clock.now() - self._last >= INTERVAL:
+    def tick(self, t: float, ended: bool = False) -> None:
+        """Write a sample if it is time for one, and a last one when the roles have `ended`: idle time is no use."""
+        if self._ended:
+            return
+        self._ended = ended
+        if ended or self._clock.now() - self._last >= INTERVAL:
             self.sample(t)
 
     def sample(self, t: float) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SERVER, WORKER = "parameter_server", "worker"
 #: names of record files that are not a node's
-TAKEN = ("controller", "evaluator")
+TAKEN = ("controller", "evaluator", "launcher")
 
 
 def check_roles(plan: Plan, where: str) -> tuple[NodePlan, list[NodePlan]]:

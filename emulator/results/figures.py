@@ -31,11 +31,12 @@ class Plot:
 def all_plots(summary: Summary, found: Traces) -> list[Plot]:
     """Every figure that the run has data for."""
     makers = (accuracy_over_time, accuracy_over_bytes, staleness, time_split, cpu, traffic)
-    return [maker(summary, found) for maker in makers]
+    with style.settings():
+        return [maker(summary, found) for maker in makers]
 
 
 def accuracy_over_time(_summary: Summary, found: Traces) -> Plot:
-    figure, axes = style.panel()
+    figure, (axes,) = style.panels()
     _curves(axes, found, lambda item: item.t)
     axes.set_xlabel("emulated time since the first pull (s)")
     axes.set_xlim(left=0)
@@ -43,7 +44,7 @@ def accuracy_over_time(_summary: Summary, found: Traces) -> Plot:
 
 
 def accuracy_over_bytes(_summary: Summary, found: Traces) -> Plot:
-    figure, axes = style.panel()
+    figure, (axes,) = style.panels()
     _curves(axes, found, lambda item: item.payload_bytes / 1e6 if item.payload_bytes else None)
     axes.set_xscale("log")
     axes.set_xlabel("payload received by the server (MB, log scale)")
@@ -53,7 +54,15 @@ def accuracy_over_bytes(_summary: Summary, found: Traces) -> Plot:
 
 def _thin(found: Traces) -> str:
     many = max(len(repeats) for repeats in found.values())
-    return "" if many == 1 else f" One line for each of {many} repeats."
+    lines = "" if many == 1 else f" One line for each of {many} repeats."
+    floor = _floor(found)
+    return f"{lines} The axis starts at {floor} %." if floor else lines
+
+
+def _floor(found: Traces) -> int:
+    """Where the accuracy axis starts: at half where everything ends well above it, for the end is what differs."""
+    finals = [one.final_accuracy or 0.0 for repeats in found.values() for one in repeats]
+    return 50 if min(finals, default=0.0) > 0.8 else 0
 
 
 def _curves(axes: Axes, found: Traces, x_of: Callable[[Evaluation], float | None]) -> None:
@@ -69,7 +78,7 @@ def _curves(axes: Axes, found: Traces, x_of: Callable[[Evaluation], float | None
                 label=name if index == 0 else None,
             )
     axes.set_ylabel("test accuracy (%)")
-    axes.set_ylim(0, 100)
+    axes.set_ylim(_floor(found), 100)
     if axes.lines:
         axes.legend(loc="lower right")
 
@@ -78,7 +87,7 @@ def staleness(_summary: Summary, found: Traces) -> Plot:
     """Share of the applied updates by staleness, all repeats of a variant together."""
     import numpy as np
 
-    figure, axes = style.panel()
+    figure, (axes,) = style.panels()
     for number, (name, repeats) in enumerate(found.items()):
         counts: dict[int, int] = {}
         for one in repeats:
@@ -98,7 +107,7 @@ def staleness(_summary: Summary, found: Traces) -> Plot:
 
 def time_split(summary: Summary, _found: Traces) -> Plot:
     """Where a worker's step goes: mean emulated seconds of pull, compute and push."""
-    figure, axes = style.panel()
+    figure, (axes,) = style.panels()
     names = list(summary["variants"])
     parts = (
         ("pull_seconds", "pull (model down)"),
@@ -110,7 +119,7 @@ def time_split(summary: Summary, _found: Traces) -> Plot:
         widths = [summary["variants"][name][key] or 0.0 for name in names]
         axes.barh(
             names, widths, left=left, height=0.6, color=style.COLOURS[(4, 5, 3)[number]], label=label,
-            hatch=style.hatch(number), edgecolor="white", linewidth=0.5,
+            edgecolor="white", linewidth=0.5,
         )  # fmt: skip
         left = [a + b for a, b in zip(left, widths, strict=True)]
     axes.invert_yaxis()
@@ -123,7 +132,7 @@ def time_split(summary: Summary, _found: Traces) -> Plot:
 
 def cpu(summary: Summary, _found: Traces) -> Plot:
     """CPU use of each node as a share of its own cap."""
-    figure, axes = style.panel(9.4, 2.6)
+    figure, (axes,) = style.panels(9.4, 2.6)
     _bars(axes, summary, lambda node: 100 * node["cpu"])
     axes.set_ylabel("CPU (% of the node's cap)")
     what = "measured by the node's cgroup" if _measured(summary) else "as charged by the simulator's model"
@@ -131,15 +140,17 @@ def cpu(summary: Summary, _found: Traces) -> Plot:
 
 
 def traffic(summary: Summary, _found: Traces) -> Plot:
-    """Bytes that each node sent (solid) and received (lighter, behind it)."""
-    figure, axes = style.panel(9.4, 2.8)
-    _bars(axes, summary, lambda node: node["received_bytes"] / 1e6, faint=True)
-    _bars(axes, summary, lambda node: node["sent_bytes"] / 1e6)
-    axes.set_yscale("symlog", linthresh=1.0)
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("MB (log scale)")
+    """Bytes that each node sent, and below it received."""
+    figure, (sent, received) = style.panels(9.4, 4.2, rows=2)
+    for axes, key, label in ((sent, "sent_bytes", "sent (MB)"), (received, "received_bytes", "received (MB)")):
+        _bars(axes, summary, lambda node, key=key: node[key] / 1e6)  # type: ignore[misc]
+        axes.set_yscale("symlog", linthresh=1.0)
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel(label)
+    sent.tick_params(labelbottom=False)
+    received.get_legend().remove()  # type: ignore[union-attr]
     what = "IP bytes counted on its links" if _measured(summary) else "message bytes"
-    caption = f"Bytes sent (solid) and received (pale, behind) by each node, {what}; first repeat."
+    caption = f"Bytes sent and received by each node (log scale), {what}; first repeat."
     return Plot("Traffic per node", style.data_uri(figure), caption, wide=True)
 
 
@@ -147,7 +158,7 @@ def _measured(summary: Summary) -> bool:
     return any(node["measured"] for item in summary["variants"].values() for node in item["repeats"][0]["nodes"])
 
 
-def _bars(axes: Axes, summary: Summary, value: Callable[[Mapping[str, Any]], float], faint: bool = False) -> None:
+def _bars(axes: Axes, summary: Summary, value: Callable[[Mapping[str, Any]], float]) -> None:
     variants = summary["variants"]
     width = 0.8 / len(variants)
     for number, (name, item) in enumerate(variants.items()):
@@ -155,10 +166,8 @@ def _bars(axes: Axes, summary: Summary, value: Callable[[Mapping[str, Any]], flo
         places = [place - 0.4 + width * (number + 0.5) for place in range(len(nodes))]
         axes.bar(
             places, [value(node) for node in nodes], width * 0.92, color=style.colour(number),
-            alpha=0.3 if faint else 1.0, label=None if faint else name,
-            hatch=None if faint else style.hatch(number), edgecolor="white", linewidth=0,
+            label=name, hatch=style.hatch(number), edgecolor="white", linewidth=0,
         )  # fmt: skip
         axes.set_xticks(range(len(nodes)), [node["node"] for node in nodes], rotation=30 if len(nodes) > 8 else 0)
     axes.grid(visible=False, axis="x")
-    if not faint:
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(variants), fontsize=8)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(variants), fontsize=8)

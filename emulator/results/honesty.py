@@ -119,7 +119,7 @@ def _marks(
     if relay and relay["lateness_p99_emulated"] is not None and relay["lateness_p99_emulated"] > _allowed(plan):
         marks.append(f"1 % of packets came {relay['lateness_p99_emulated'] * 1e3:.1f} ms or more too late (emulated)")
     for name, one in repeats:
-        marks += [f"{name}: node {item.get('node_name', item['node'])} died" for item in one.died]
+        marks += [f"{name}: node {item['node']} died" for item in one.died]
         marks += [f"{name}: {usage['node']} ran out of memory" for usage in one.usage.values() if usage["oom_kills"]]
     return marks
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import io
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -55,23 +58,27 @@ def hatch(number: int) -> str:
     return HATCHES[number % len(HATCHES)]
 
 
-def panel(width: float = 4.6, height: float = 3.0) -> tuple[Figure, Axes]:
-    """An empty figure of one panel, in inches, without pyplot and its global state."""
+@contextmanager
+def settings() -> Iterator[None]:
+    """Everything that is drawn or saved inside looks like ours."""
     import matplotlib
+
+    with matplotlib.rc_context(_SETTINGS):
+        yield
+
+
+def panels(width: float = 4.6, height: float = 3.0, rows: int = 1) -> tuple[Figure, list[Axes]]:
+    """An empty figure, in inches, of panels above each other; without pyplot and its global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(_SETTINGS):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.add_subplot()
-    return figure, axes
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, [figure.add_subplot(rows, 1, row + 1) for row in range(rows)]
 
 
 def data_uri(figure: Figure) -> str:
     """The figure as an SVG in a data URI, so that a page needs no other file."""
-    import matplotlib
-
-    with matplotlib.rc_context(_SETTINGS), io.BytesIO() as buffer:
+    with io.BytesIO() as buffer:
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "emu"})
         return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -137,7 +137,7 @@ def _figures(one: Trace) -> dict[str, Any]:
         "staleness": {str(value): one.staleness[value] for value in sorted(one.staleness)},
         "dropped": dict(sorted(one.dropped.items())),
         "lost": one.lost,
-        "died": sorted({str(item.get("node_name", item["node"])) for item in one.died}),
+        "died": sorted({str(item["node"]) for item in one.died}),
         "stop_reason": one.stop_reason,
         "evaluations": len(one.evaluations),
     }
@@ -148,7 +148,7 @@ def _against(
 ) -> dict[str, float | None]:
     """How many times less a variant sends than the baseline; None where either diverged or a figure is missing."""
     sound = _sound(base) and _sound(variant)
-    level = min(base["best_accuracy"], variant["best_accuracy"]) if sound else None
+    level = min(_best(one) for one in (*base_traces, *traces_)) if sound else None
     ours, theirs = _bytes_until(traces_, level), _bytes_until(base_traces, level)
     return {
         "payload_reduction_per_update": _ratio(base["payload_bytes_per_update"], variant["payload_bytes_per_update"]),
@@ -158,6 +158,10 @@ def _against(
         "payload_reduction_to_common_accuracy": _ratio(theirs, ours),
         "accuracy_gain": variant["final_accuracy"] - base["final_accuracy"] if sound else None,
     }
+
+
+def _best(one: Trace) -> float:
+    return max((item.accuracy for item in one.evaluations), default=0.0)
 
 
 def _sound(variant: Mapping[str, Any]) -> bool:
