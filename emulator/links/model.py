@@ -11,10 +11,7 @@ Order is always kept. A lost packet has used the line. All times are seconds on 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, Protocol
-
-if TYPE_CHECKING:
-    from emulator.core.plan import Impairment
+from typing import NamedTuple, Protocol
 
 #: IPv4 and TCP headers with time stamps: what a stream pays for each packet within the MTU
 TCP_HEADERS = 52
@@ -24,6 +21,23 @@ class Uniform(Protocol):
     """A source of floats in [0, 1): a numpy Generator, or `emulator.core.rng.light`."""
 
     def random(self) -> float: ...
+
+
+class Figures(Protocol):
+    """What is read of an `Impairment`; the relay has its own, without the import of units."""
+
+    @property
+    def rate(self) -> float | None: ...
+    @property
+    def delay(self) -> float: ...
+    @property
+    def jitter(self) -> float: ...
+    @property
+    def loss(self) -> float: ...
+    @property
+    def queue(self) -> float: ...
+    @property
+    def overhead(self) -> int: ...
 
 
 class Transfer(NamedTuple):
@@ -39,13 +53,13 @@ class Direction:
 
     __slots__ = ("_gap", "_rng", "delay", "free", "jitter", "last", "limit", "loss", "mtu", "overhead", "seconds")
 
-    def __init__(self, impairment: Impairment, rng: Uniform, mtu: int = 1500) -> None:
+    def __init__(self, impairment: Figures, rng: Uniform, mtu: int = 1500) -> None:
         self._rng = rng
         self.mtu = mtu
         self.free = self.last = -math.inf
         self._set(impairment)
 
-    def _set(self, impairment: Impairment) -> None:
+    def _set(self, impairment: Figures) -> None:
         self.seconds = 8.0 / impairment.rate if impairment.rate else 0.0  # a byte's time on the line
         self.delay, self.jitter = float(impairment.delay), float(impairment.jitter)
         self.overhead, self.loss = impairment.overhead, float(impairment.loss)
@@ -115,7 +129,7 @@ class Direction:
         self.free = start + line / (1.0 - self.loss)
         return Transfer(start, self.free, self.arrival(self.free))
 
-    def change(self, now: float, impairment: Impairment) -> Rescale:
+    def change(self, now: float, impairment: Figures) -> Rescale:
         """Set another impairment: what waits goes on at the new rate, what has left the line arrives as it would have.
 
         Returns how times given out before move; a caller that holds packets applies it to each, in order.

@@ -1,0 +1,154 @@
+"""One direction of a relayed cable: frames read from one TAP, held as long as the model says, written to the other."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from emulator.links.model import Direction
+from emulator.links.relay.frame import LINK_HEADERS, SuperPacket
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from emulator.links.model import Uniform
+
+#: a burst written in one go takes at most this much of the line's time (or two packets)
+BURST = 0.001
+#: bytes that one direction may hold, in the queue and in flight; more is dropped as unasked
+HELD = 256 << 20
+
+
+class Setting(NamedTuple):
+    """An `Impairment` as it comes out of JSON, without the import of its units."""
+
+    rate: float | None
+    delay: float
+    jitter: float
+    loss: float
+    queue: float
+    overhead: int
+
+    @staticmethod
+    def read(raw: dict[str, Any]) -> Setting:
+        """From a JSON object; raises KeyError or TypeError."""
+        return Setting(raw["rate"], raw["delay"], raw["jitter"], raw["loss"], raw["queue"], raw["overhead"])
+
+
+class Lane:
+    """State of one direction. `queue` holds (arrival, finish, packets, IP bytes, frame) in order of arrival."""
+
+    __slots__ = (
+        "bound",
+        "bytes",
+        "held",
+        "lost",
+        "model",
+        "mtu",
+        "overflowed",
+        "packets",
+        "queue",
+        "source",
+        "target",
+        "trouble",
+        "unasked",
+    )
+
+    def __init__(self, source: int, target: int, setting: Setting, mtu: int, rng: Uniform) -> None:
+        self.source, self.target, self.mtu = source, target, mtu
+        self.model = Direction(setting, rng, mtu)
+        self.queue: deque[tuple[float, float, int, int, bytes]] = deque()
+        self.packets = self.bytes = self.lost = self.overflowed = self.unasked = self.held = 0
+        self.trouble = ""
+        self._bind(setting)
+
+    def _bind(self, setting: Setting) -> None:
+        """How many packets of a super-packet stay together: a millisecond of line, and half the queue at most."""
+        if not setting.rate:
+            self.bound = 64
+            return
+        line = int(setting.rate / 8 * BURST / self.mtu)
+        self.bound = max(1, min(64, max(2, line), int(setting.queue / 2 / self.mtu)))
+
+    def accept(self, now: float, data: bytes) -> None:
+        """Take a frame read at `now`."""
+        if data[1]:
+            self._accept_super(now, SuperPacket(data))
+        else:
+            self._hold(now, 1, len(data) - LINK_HEADERS, data)
+
+    def _accept_super(self, now: float, packet: SuperPacket) -> None:
+        first = 0
+        while first < packet.packets:
+            count = min(self.bound, packet.packets - first)
+            if self.model.loss:
+                passed = self.model.survivors(count)
+                if passed < count:
+                    self._lose(now, packet.ip_bytes(first + passed, 1))
+                    if passed:
+                        self._queue(now, passed, packet.ip_bytes(first, passed), packet.run(first, passed))
+                    first += passed + 1
+                    continue
+            self._queue(now, count, packet.ip_bytes(first, count), packet.run(first, count))
+            first += count
+
+    def _hold(self, now: float, packets: int, nbytes: int, data: bytes) -> None:
+        model = self.model
+        if model.loss and not model.survivors(1):
+            self._lose(now, nbytes)
+        else:
+            self._queue(now, packets, nbytes, data)
+
+    def _lose(self, now: float, nbytes: int) -> None:
+        """A lost packet has used the line, if there was room for it."""
+        if self.model.enqueue(now, nbytes + self.model.overhead) is None:
+            self.overflowed += 1
+        else:
+            self.lost += 1
+
+    def _queue(self, now: float, packets: int, nbytes: int, data: bytes) -> None:
+        model = self.model
+        finish = model.enqueue(now, nbytes + packets * model.overhead)
+        if finish is None:
+            self.overflowed += packets
+        elif self.held > HELD:
+            self.unasked += packets
+        else:
+            self.held += nbytes
+            self.queue.append((model.arrival(finish), finish, packets, nbytes, data))
+
+    def deliver(self, until: float) -> float | None:
+        """Write all that arrives by `until`; returns when the next frame does."""
+        queue = self.queue
+        while queue:
+            arrival, _, packets, nbytes, data = queue[0]
+            if arrival > until:
+                return arrival
+            queue.popleft()
+            self.held -= nbytes
+            try:
+                os.write(self.target, data)
+            except OSError as error:
+                self.unasked += packets
+                self.trouble = str(error.strerror)
+            else:
+                self.packets += packets
+                self.bytes += nbytes
+        return None
+
+    def change(self, now: float, setting: Setting) -> None:
+        """Set another impairment: what waits goes on at the new rate, what is in flight arrives as it would have."""
+        move = self.model.change(now, setting)
+        self._bind(setting)
+        last = float("-inf")
+        moved: deque[tuple[float, float, int, int, bytes]] = deque()
+        for arrival, finish, packets, nbytes, data in self.queue:
+            last = move.arrival(finish, arrival, last)
+            moved.append((last, move.finish(finish), packets, nbytes, data))
+        self.queue = moved
+        self.model.last = last
+
+    def counters(self) -> tuple[int, int, int, int, int]:
+        """Packets, bytes, lost, overflowed, unasked."""
+        return self.packets, self.bytes, self.lost, self.overflowed, self.unasked

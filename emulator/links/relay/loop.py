@@ -1,0 +1,137 @@
+"""The loop that moves packets: epoll for what comes in, a heap of what is to go out, and the lateness of it all."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections import deque
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from emulator.links.relay.lane import Lane
+
+#: A frame due within this is written now: a wake-up costs about as much, so the mean error is near nothing.
+EARLY = 40e-6
+#: frames read from one TAP before the others have their turn
+_TURN = 16
+#: the largest frame, 64 KiB with its headers
+_FRAME = 65536 + 64
+_TICK = 0.1
+
+
+class Lateness:
+    """How late frames were written in the last ten seconds: up to 20 samples for each tenth of one."""
+
+    def __init__(self) -> None:
+        self._past: deque[list[float]] = deque(maxlen=100)
+        self._now: list[float] = []
+
+    def note(self, seconds: float) -> None:
+        """One frame's lateness (negative: early)."""
+        if len(self._now) < 20:
+            self._now.append(seconds)
+
+    def turn(self) -> None:
+        """A tenth of a second is over."""
+        self._past.append(self._now)
+        self._now = []
+
+    def percentile(self, share: float) -> float | None:
+        """That percentile in seconds; None when nothing was written."""
+        samples = sorted(sample for part in (*self._past, self._now) for sample in part)
+        return max(0.0, samples[min(len(samples) - 1, int(len(samples) * share))]) if samples else None
+
+
+class Loop:
+    """Moves packets of the lanes. Other descriptors can be watched beside; `tick` is called ten times a second."""
+
+    def __init__(self, lanes: Sequence[Lane], tick: Callable[[], None]) -> None:
+        self.lateness = Lateness()
+        self.running = True
+        self._tick = tick
+        self._lanes = {lane.source: lane for lane in lanes}
+        self._handlers: dict[int, Callable[[], None]] = {}
+        self._heap: list[tuple[float, int]] = []
+        self._epoll = select.epoll()
+        for lane in lanes:
+            self._epoll.register(lane.source, select.EPOLLIN)
+
+    def watch(self, descriptor: int, handler: Callable[[], None]) -> None:
+        """Call `handler` when the descriptor can be read."""
+        self._handlers[descriptor] = handler
+        self._epoll.register(descriptor, select.EPOLLIN)
+
+    def forget(self, descriptor: int) -> None:
+        """Stop watching."""
+        del self._handlers[descriptor]
+        self._epoll.unregister(descriptor)
+
+    def reschedule(self) -> None:
+        """Arrivals have been changed: build the heap anew."""
+        self._heap = []
+        for lane in self._lanes.values():
+            if lane.queue:
+                heappush(self._heap, (lane.queue[0][0], lane.source))
+
+    def run(self) -> None:
+        """Until `running` is false."""
+        next_tick = time.monotonic() + _TICK
+        while self.running:
+            now = self._deliver()
+            if now >= next_tick:
+                next_tick = now + _TICK
+                self.lateness.turn()
+                self._tick()
+            self._wait(min(next_tick, self._heap[0][0] - EARLY) if self._heap else next_tick)
+
+    def _deliver(self) -> float:
+        """Write all that is due; returns the time."""
+        heap, lanes = self._heap, self._lanes
+        now = time.monotonic()
+        while heap and heap[0][0] <= now + EARLY:
+            at, source = heappop(heap)
+            self.lateness.note(now - at)
+            following = lanes[source].deliver(now + EARLY)
+            if following is not None:
+                heappush(heap, (following, source))
+            now = time.monotonic()
+        return now
+
+    def _wait(self, until: float) -> None:
+        """Take in what comes until then, at least what is there."""
+        epoll = self._epoll
+        timeout = until - time.monotonic()
+        if timeout > 0:
+            # epoll's own timeout is in whole milliseconds; select's in microseconds.
+            select.select((epoll,), (), (), timeout)
+        for descriptor, events in epoll.poll(0):
+            lane = self._lanes.get(descriptor)
+            if lane is None:
+                self._handlers[descriptor]()
+            elif events & select.EPOLLIN:
+                self._read(lane)
+            else:
+                self._lose(lane, "its interface is gone")
+
+    def _read(self, lane: Lane) -> None:
+        """Take in frames of one TAP; one that is due at once is written at once."""
+        idle = not lane.queue
+        try:
+            for _ in range(_TURN):
+                data = os.read(lane.source, _FRAME)
+                lane.accept(time.monotonic(), data)
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self._lose(lane, str(error.strerror))
+        if idle and lane.queue:
+            heappush(self._heap, (lane.queue[0][0], lane.source))
+
+    def _lose(self, lane: Lane, why: str) -> None:
+        """A TAP that cannot be read any more is given up; the other cables go on."""
+        lane.trouble = why
+        self._epoll.unregister(lane.source)
