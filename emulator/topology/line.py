@@ -1,0 +1,142 @@
+"""What a link finally does each way: a preset, the uplink of one of its ends, and its own keys, laid over each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from emulator.core.errors import TopologyError
+from emulator.core.plan import Impairment
+from emulator.core.units import Delay, Rate, Share, Size
+from emulator.topology import presets
+from emulator.topology.explain import nearest
+from emulator.topology.model import Direction, Shape
+from emulator.topology.queue import default
+
+if TYPE_CHECKING:
+    from emulator.topology.expand import OneLink
+    from emulator.topology.queue import Queue
+    from emulator.topology.read import Document, Step
+    from emulator.topology.settle import Settled
+
+
+@dataclass(frozen=True)
+class OneWay:
+    """One direction, settled but for its default queue."""
+
+    rate: Rate | None = None
+    delay: Delay = Delay(0)
+    jitter: Delay = Delay(0)
+    loss: Share = Share(0)
+    queue: Queue | None = None
+
+    def over(self, spec: Direction) -> OneWay:
+        """This direction with what `spec` says laid over it."""
+        said = {name: getattr(spec, name) for name in ("rate", "delay", "jitter", "loss", "queue")}
+        return replace(self, **{name: value for name, value in said.items() if value is not None})
+
+
+@dataclass(frozen=True)
+class Line:
+    """Both directions of a link: `up` leads from its first end to its second."""
+
+    up: OneWay = field(default_factory=OneWay)
+    down: OneWay = field(default_factory=OneWay)
+    preset: str | None = None
+    source: str = ""
+    overhead: int = 0
+    mtu: int = 1500
+
+    def turned(self) -> Line:
+        """The same line seen from its other end."""
+        return replace(self, up=self.down, down=self.up)
+
+    def over(self, shape: Shape, steps: tuple[Step, ...], document: Document) -> Line:
+        """This line with a shape laid over it; a preset in the shape begins anew."""
+        if shape.rtt is not None and shape.delay is not None:
+            raise TopologyError(
+                "`rtt` and `delay` are two ways to say the same", where=document.where(*steps, "rtt"), fix="keep one"
+            )
+        line = _of_preset(shape.preset, (*steps, "preset"), document) if shape.preset else self
+        both = Direction(rate=shape.rate, delay=shape.delay, jitter=shape.jitter, loss=shape.loss, queue=shape.queue)
+        if shape.rtt is not None:
+            both = Direction(**{**dict(both), "delay": Delay(shape.rtt / 2)})
+        return replace(
+            line,
+            up=line.up.over(both).over(_direction(shape.up)),
+            down=line.down.over(both).over(_direction(shape.down)),
+            overhead=line.overhead if shape.overhead is None else shape.overhead,
+            mtu=line.mtu if shape.mtu is None else shape.mtu,
+        )
+
+
+def settle(link: OneLink, nodes: dict[str, Settled], document: Document) -> Line:
+    """The line of a link; raises TopologyError for what no line can do."""
+    line = Line() if link.spec.preset else _by_uplink(link, nodes, document)
+    line = line.over(link.spec, link.steps, document)
+    for way, key in ((line.up, "up"), (line.down, "down")):
+        _check(way, line, (*link.steps, key), document)
+    return line
+
+
+def impairment(way: OneWay, line: Line, longest: Delay) -> Impairment:
+    """The direction as the Plan has it; `longest` is the longest round trip that uses it."""
+    queue = default(way.rate, longest) if way.queue is None else way.queue.size(way.rate, line.mtu)
+    return Impairment(way.rate, way.delay, way.jitter, way.loss, Size(queue), line.overhead)
+
+
+def _by_uplink(link: OneLink, nodes: dict[str, Settled], document: Document) -> Line:
+    ends = [end for end in (link.a, link.b) if "uplink" in nodes[end].values]
+    if not ends:
+        return Line()
+    if len(ends) == 2:
+        raise TopologyError(
+            f"{link.a!r} and {link.b!r} both name an uplink",
+            where=document.where(*link.steps),
+            fix="give the link a preset of its own, or connect them by a router",
+        )
+    settled = nodes[ends[0]]
+    uplink, steps = settled.values["uplink"], settled.steps["uplink"]
+    shape = Shape(preset=uplink) if isinstance(uplink, str) else uplink
+    line = Line().over(shape, steps, document)
+    return line if ends[0] == link.a else line.turned()
+
+
+def _of_preset(name: str, steps: tuple[Step, ...], document: Document) -> Line:
+    try:
+        preset = presets.find(name)
+    except KeyError:
+        fix = nearest(name, presets.NAMES)
+        raise TopologyError(f"there is no link preset {name!r}", where=document.where(*steps), fix=fix) from None
+    up = OneWay(preset.up, preset.delay, loss=preset.loss)
+    return Line(up, replace(up, rate=preset.down), preset.name, preset.source, preset.overhead)
+
+
+def _direction(spec: Direction | Rate | None) -> Direction:
+    if isinstance(spec, Direction):
+        return spec
+    return Direction(rate=spec)
+
+
+def _check(way: OneWay, line: Line, steps: tuple[Step, ...], document: Document) -> None:
+    where = document.where(*steps)
+    if way.rate is not None and way.rate <= 0:
+        raise TopologyError("a rate of 0 lets nothing through", where=where, fix="give a rate, or remove the link")
+    if way.loss >= 1:
+        raise TopologyError(
+            f"a loss of {way.loss * 100:g} % lets nothing through", where=where, fix="write it like '1 %'"
+        )
+    if way.jitter > way.delay:
+        raise TopologyError(
+            f"a jitter of {way.jitter} is more than the delay of {way.delay}",
+            where=where,
+            fix="keep it within the delay",
+        )
+    if way.delay > 60:
+        raise TopologyError(f"a delay of {way.delay} is too long", where=where, fix="keep it within 60 s")
+    if way.queue is not None:
+        try:
+            way.queue.size(way.rate, line.mtu)
+        except ValueError as error:
+            what, _, fix = str(error).partition("; ")
+            raise TopologyError(what, where=where, fix=fix) from None

@@ -1,0 +1,62 @@
+"""What a reader of a Plan should know beyond its numbers: assumptions made and wishes not met."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from emulator.devices.caps import Caps
+    from emulator.devices.host import HostSpeed
+    from emulator.topology.expand import OneNode
+    from emulator.topology.line import Line
+    from emulator.topology.settle import Settled
+
+
+def of(
+    nodes: Mapping[str, OneNode],
+    settled: Mapping[str, Settled],
+    worth: Mapping[str, Caps],
+    lines: Mapping[str, Line],
+    host: HostSpeed,
+    time_scale: float,
+    looked_up: Sequence[str],
+) -> Iterator[str]:
+    """The Plan's notes, a sentence each."""
+    free = [name for name, caps in worth.items() if not caps.limited]
+    if free:
+        yield f"{some(free)}: not limited beyond this host ({host.cores} cores)"
+    yield from _slower(worth, host, time_scale)
+    total = sum(caps.host_cpus for caps in worth.values() if caps.limited)
+    if total > host.cores:
+        yield f"if all nodes compute at once they ask for {total:.1f} host cores, and this host has {host.cores}"
+    memory = sum(caps.memory for caps in worth.values() if caps.limited)
+    if memory > host.memory:
+        yield f"the nodes' memory adds up to {memory / 2**30:.1f} GiB, and this host has {host.memory / 2**30:.1f} GiB"
+    open_links = [name for name, way in lines.items() if way.up.rate is None or way.down.rate is None]
+    if open_links:
+        yield f"{some(open_links)}: no rate is set, so nothing limits it"
+    if looked_up:
+        yield f"{some(looked_up)}: too many neighbours to set; each is looked up (ARP) at first contact"
+    commands = [name for name in nodes if "restart" in settled[name].values and "command" not in settled[name].values]
+    if commands:
+        yield f"{some(commands)}: `restart` has no effect without a `command`"
+
+
+def _slower(worth: Mapping[str, Caps], host: HostSpeed, time_scale: float) -> Iterator[str]:
+    factors: dict[float, list[str]] = {}
+    for name, caps in worth.items():
+        if caps.slower > 1.0001:
+            factors.setdefault(round(caps.slower, 4), []).append(name)
+    for factor, names in factors.items():
+        asked = factor * host.cores
+        yield (
+            f"{some(names)}: {factor:.2f} times slower than asked (at time scale {time_scale:g} "
+            f"each needs {asked:.2f} host cores, and this host has {host.cores})"
+        )
+
+
+def some(names: Sequence[str]) -> str:
+    """A few names, and how many more."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
