@@ -1,0 +1,71 @@
+"""What a process does once it is in its node: become the role, run it, end with the exit code of its error."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from emulator.core.errors import EmuError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from emulator.training.spec import RoleSpec
+
+BUG = 70  # EX_SOFTWARE of sysexits.h: an error that is not the user's
+
+
+@dataclass(frozen=True)
+class RoleRequest:
+    """A role to run: its spec, the run's start on the monotonic clock, and descriptors (-1 = none)."""
+
+    spec: RoleSpec
+    origin: float
+    records: int
+    snapshots: int = -1
+
+
+def run_role(request: RoleRequest) -> int:
+    """Run a role to its end in this process; returns its exit code, with what went wrong on stderr."""
+    return guarded(lambda: _run(request))
+
+
+def guarded(work: Callable[[], None]) -> int:
+    """The exit code of `work`: 0, an EmuError's own (told as a sentence), or `BUG` (told with its traceback)."""
+    try:
+        work()
+    except EmuError as error:
+        print(f"error: {error}", file=sys.stderr, flush=True)  # noqa: T201 - stderr is this process's log file
+        return error.exit_code
+    except Exception:
+        traceback.print_exc()
+        return BUG
+    return 0
+
+
+def _run(request: RoleRequest) -> None:
+    from emulator.training import roles
+
+    role = roles.find(request.spec.role)
+    use_threads(request.spec.threads)
+
+    async def main() -> None:
+        from emulator.training.lab_context import LabContext
+
+        snapshots = request.snapshots if request.snapshots >= 0 else None
+        await LabContext(request.spec, request.origin, request.records, snapshots).run(role)
+
+    asyncio.run(main())
+
+
+def use_threads(count: int) -> None:
+    """Let the numeric libraries use `count` threads; those not yet loaded find it in the environment."""
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = str(count)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(count)
