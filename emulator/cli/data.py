@@ -23,19 +23,12 @@ def show(as_json: bool = typer.Option(False, "--json", help="Print JSON.")) -> N
     """What is known, and what of it lies in the cache."""
     from emulator.training import data
 
-    rows = [
-        {
-            "name": name,
-            "cached_bytes": data.cached(name),
-            "path": str(data.folder(name)),
-            "description": data.find(name).description,
-        }
-        for name in data.known()
-    ]
+    sizes = {name: data.cached(name) for name in data.known()}
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+        typer.echo(
+            json.dumps([{"name": name, "cached_bytes": sizes[name], "path": str(data.folder(name))} for name in sizes])
+        )
         return
-    for row in rows:
-        size = row["cached_bytes"]
+    for name, size in sizes.items():
         state = "not cached" if size is None else f"{size / 1e6:.1f} MB"
-        typer.echo(f"{row['name']:<16} {state:>10}  {row['path']}  ({row['description']})")
+        typer.echo(f"{name:<16} {state:>10}  {data.folder(name)}  ({data.find(name).description})")
