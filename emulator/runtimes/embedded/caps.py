@@ -1,0 +1,147 @@
+"""A node's caps in its cgroups: set, read back, and the usage counted against them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from emulator.core.errors import HostError, RuntimeFailure
+from emulator.core.units import Delay, Size
+from emulator.runtimes.base import Usage
+from emulator.runtimes.embedded import cgroups
+
+if TYPE_CHECKING:
+    from emulator.core.lab_id import LabId
+    from emulator.core.plan import NodePlan
+    from emulator.runtimes.embedded.cgroups import Hierarchies
+
+#: The kernel refuses a quota under 1 ms and a period over 1 s; a short period keeps stalls short.
+_SHORTEST_PERIOD_US, _LONGEST_PERIOD_US, _SMALLEST_QUOTA_US = 10_000, 1_000_000, 1_000
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def quota(share: float) -> tuple[int, int]:
+    """(quota, period) in microseconds for a share of host cores; raises HostError under a thousandth of a core.
+
+    The period is max(10 ms, 1 ms / share), so that the quota never falls under the kernel's least, 1 ms.
+    """
+    period = max(_SHORTEST_PERIOD_US, round(_SMALLEST_QUOTA_US / share)) if share > 0 else _LONGEST_PERIOD_US + 1
+    if period > _LONGEST_PERIOD_US:
+        raise HostError(
+            f"a node cannot be given {share:.2g} host cores: the kernel's least is 0.001",
+            fix="give the node more cpus, or lower the time scale's slow-down",
+        )
+    return max(_SMALLEST_QUOTA_US, round(share * period)), period
+
+
+def settings(hierarchies: Hierarchies, node: NodePlan) -> list[tuple[str, str, str]]:
+    """What to write for a node: (controller, file, value), in the order in which the kernel takes it."""
+    microseconds, period = quota(float(node.host_cpus))
+    share = float(node.host_cpus)
+    if hierarchies.is_v2("cpu"):
+        cpu = [
+            ("cpu", "cpu.max", f"{microseconds} {period}"),
+            ("cpu", "cpu.weight", str(min(10_000, max(1, round(100 * share))))),
+        ]
+    else:
+        cpu = [
+            ("cpu", "cpu.cfs_period_us", str(period)),
+            ("cpu", "cpu.cfs_quota_us", str(microseconds)),
+            ("cpu", "cpu.shares", str(min(262_144, max(2, round(1024 * share))))),
+        ]
+    return [*cpu, *memory_settings(hierarchies, int(node.memory)), ("pids", "pids.max", str(node.pids))]
+
+
+def memory_settings(hierarchies: Hierarchies, cap: int) -> list[tuple[str, str, str]]:
+    """What to write for a memory cap with no swap on top of it."""
+    if cap <= 0:
+        return []
+    rounded = str(cap // _PAGE * _PAGE)
+    if hierarchies.is_v2("memory"):
+        found = [("memory", "memory.max", rounded), ("memory", "memory.swap.max", "0")]
+    else:
+        found = [("memory", "memory.limit_in_bytes", rounded), ("memory", "memory.memsw.limit_in_bytes", rounded)]
+    return found
+
+
+def apply(hierarchies: Hierarchies, lab: LabId, node: NodePlan) -> None:
+    """Make a node's groups, set its caps and read each back; raises HostError when the kernel holds another value."""
+    for group in cgroups.node_groups(hierarchies, lab, node.name):
+        group.mkdir()
+    for controller, file, value in settings(hierarchies, node):
+        _set(hierarchies, lab, node.name, controller, file, value)
+
+
+def set_memory(hierarchies: Hierarchies, lab: LabId, node: str, cap: int) -> None:
+    """Change a living node's memory cap. Version 1 wants memory+swap never under memory, so the order depends."""
+    wanted = memory_settings(hierarchies, cap)
+    first = "memory.limit_in_bytes"
+    if not hierarchies.is_v2("memory") and cap > int(cgroups.read(_path(hierarchies, lab, node, "memory", first))):
+        wanted.reverse()
+    for controller, file, value in wanted:
+        _set(hierarchies, lab, node, controller, file, value)
+
+
+def _path(hierarchies: Hierarchies, lab: LabId, node: str, controller: str, file: str) -> Path:
+    root = hierarchies.root(controller)
+    assert root is not None, f"probe() passed a host without {controller}"
+    return root / lab.node_cgroup(node) / file
+
+
+def _set(hierarchies: Hierarchies, lab: LabId, node: str, controller: str, file: str, value: str) -> None:
+    path = _path(hierarchies, lab, node, controller, file)
+    if file in ("memory.memsw.limit_in_bytes", "memory.swap.max") and not path.exists():
+        return  # a kernel without swap accounting; docs/limits.md says so
+    try:
+        cgroups.write(path, value)
+        kept = cgroups.read(path).strip()
+    except OSError as error:
+        raise RuntimeFailure(
+            f"the kernel refused the cap {file} = {value} ({os.strerror(error.errno or 0)})",
+            where=node,
+            fix="see `emu doctor`, or change the node's cpus or memory",
+        ) from None
+    if kept != value:
+        raise RuntimeFailure(
+            f"the kernel keeps {file} at {kept}, not {value}", where=node, fix="change the node's cpus or memory"
+        )
+
+
+def usage(hierarchies: Hierarchies, lab: LabId, node: str, *, running: bool, shared: int) -> Usage:
+    """Read what a node has used; raises FileNotFoundError when its groups have gone."""
+
+    def number(controller: str, file: str) -> int:
+        return int(cgroups.read(_path(hierarchies, lab, node, controller, file)))
+
+    def table(controller: str, file: str) -> dict[str, int]:
+        text = cgroups.read(_path(hierarchies, lab, node, controller, file))
+        return {key: int(value) for key, value in (line.split() for line in text.splitlines())}
+
+    stat = table("cpu", "cpu.stat")
+    if hierarchies.is_v2("cpuacct"):
+        cpu = table("cpuacct", "cpu.stat")["usage_usec"] / 1e6
+    else:
+        cpu = number("cpuacct", "cpuacct.usage") / 1e9
+    if hierarchies.is_v2("memory"):
+        memory = number("memory", "memory.current")
+        has_peak = _path(hierarchies, lab, node, "memory", "memory.peak").exists()  # since Linux 5.19
+        peak = number("memory", "memory.peak") if has_peak else memory
+        oom = table("memory", "memory.events")["oom_kill"]
+    else:
+        memory = number("memory", "memory.usage_in_bytes")
+        peak = number("memory", "memory.max_usage_in_bytes")
+        oom = table("memory", "memory.oom_control")["oom_kill"]
+    throttled = stat["throttled_usec"] / 1e6 if hierarchies.is_v2("cpu") else stat["throttled_time"] / 1e9
+    return Usage(
+        cpu=Delay(cpu),
+        throttled=Delay(throttled),
+        periods=stat["nr_periods"],
+        throttled_periods=stat["nr_throttled"],
+        memory=Size(memory + shared),
+        memory_peak=Size(max(peak, memory) + shared),
+        shared=Size(shared),
+        oom_kills=oom,
+        pids=number("pids", "pids.current"),
+        running=running,
+    )

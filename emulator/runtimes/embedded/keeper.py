@@ -1,0 +1,163 @@
+"""The keeper of a lab: a process that makes the nodes, and then holds their network namespaces.
+
+The namespaces of switches and routers, which have no process of their own, live as long as it does, and those of
+hosts outlive a node that died. They are reached as /proc/<keeper>/fd/<n>: nothing is mounted on the host, so
+killing the lab's processes removes everything.
+
+The keeper is in the lab's control group before it makes anything, and a child is born in its parent's cgroup: so
+whatever is made is marked from its first instant. Forks cost most, so there are as many keepers as processors
+help (`KEEPERS`), each with its part of the nodes; a node's own process does the node's mounts meanwhile.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import resource
+import signal
+import socket
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from emulator.core import linux, marks
+from emulator.core.enter import close_all_but, reset_signals
+from emulator.core.errors import EmuError
+from emulator.runtimes.embedded import init, rootfs
+from emulator.runtimes.embedded.init import Service
+from emulator.runtimes.embedded.view import CAPABILITIES
+
+if TYPE_CHECKING:
+    from emulator.core.lab_id import LabId
+    from emulator.runtimes.embedded.rootfs import Layers
+
+KEEPERS = 2
+_KINDS = ("net", "pid", "mnt", "uts", "ipc")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One node to make. `cgroups` are the lab's groups in which its own are found, to be joined at the end."""
+
+    name: str
+    is_host: bool
+    cgroups: tuple[str, ...] = ()
+    memory: int = 0
+    command: tuple[str, ...] = ()
+    restart: str = "no"
+    environment: tuple[tuple[str, str], ...] = ()
+    cwd: str = "/"
+    log: str = ""
+
+
+def launch(lab: LabId, layers: Layers, jobs: Sequence[Job], results: int, go: int) -> None:
+    """Fork the keepers; each writes a JSON line a node to `results`. Nodes join their cgroups when `go` closes."""
+    parent = os.getpid()
+    middle = os.fork()
+    if middle:
+        os.waitpid(middle, 0)
+        return
+    try:
+        linux.die_with_parent(parent)
+        gc.disable()
+        os.setsid()
+        reset_signals()
+        marks.join_control_group(lab)
+        close_all_but({results, go})
+        null = os.open("/dev/null", os.O_RDWR)
+        for stream in range(3):
+            os.dup2(null, stream)
+        mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+        linux.unshare(linux.CLONE_NEWNS)
+        rootfs.mount_common(layers)
+        count = min(KEEPERS, len(jobs))
+        for part in range(count):
+            if os.fork() == 0:
+                linux.prctl(linux.PR_SET_PDEATHSIG, 0)
+                _keep(lab, layers, jobs[part::count], mounts, results, go)
+        os._exit(0)
+    except BaseException as error:
+        _fail(results, "", error)
+
+
+def _fail(results: int, node: str, error: BaseException) -> NoReturn:
+    """Tell what went wrong in a process without a stderr, a bug of ours with its place, and end."""
+    text = str(error) if isinstance(error, (OSError, EmuError)) else traceback.format_exc()[-1500:]
+    _tell(results, {"node": node, "error": text})
+    os._exit(1)
+
+
+def _tell(results: int, line: dict[str, object]) -> None:
+    # Shorter than PIPE_BUF, so that lines of several writers never mix.
+    os.write(results, json.dumps(line).encode()[:4000] + b"\n")
+
+
+def _keep(lab: LabId, layers: Layers, jobs: Sequence[Job], mounts: int, results: int, go: int) -> NoReturn:
+    """Make the nodes of this keeper, then hold on to their namespaces until killed."""
+    try:
+        init.settle(f"emu-keep {lab.name}")
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        own = {kind: os.open(f"/proc/self/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in ("net", "pid")}
+        own["mnt"] = mounts
+        for job in jobs:
+            _make(layers, job, own, results, go)
+        linux.setns(own["net"])
+        linux.setns(own["mnt"])
+        os.close(results)
+        os.close(go)
+        for fd in own.values():
+            os.close(fd)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
+        while True:
+            signal.pause()
+    except BaseException as error:
+        _fail(results, "", error)
+
+
+def _make(layers: Layers, job: Job, own: dict[str, int], results: int, go: int) -> None:
+    linux.unshare(linux.CLONE_NEWNET | (linux.CLONE_NEWPID if job.is_host else 0))
+    net = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    path = f"/proc/{os.getpid()}/fd/{net}"
+    if not job.is_host:
+        _tell(results, {"node": job.name, "netns": path, "inode": os.fstat(net).st_ino})
+        return
+    if os.fork() == 0:
+        _become_node(layers, job, path, results, go)
+    linux.setns(own["pid"], linux.CLONE_NEWPID)
+
+
+def _become_node(layers: Layers, job: Job, netns: str, results: int, go: int) -> NoReturn:
+    """In the node's first process: its file system, its cgroups, its privileges; then be pid 1."""
+    try:
+        pid = int(Path("/proc/self").readlink().name)  # the host's /proc is still here: the pid that the host knows
+        linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWUTS | linux.CLONE_NEWIPC)
+        socket.sethostname(job.name)
+        init.settle(f"emu-init {job.name}")
+        inodes = [os.stat(f"/proc/self/ns/{kind}").st_ino for kind in _KINDS]  # noqa: PTH116 - a hot path
+        log = os.open(job.log, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600) if job.command else -1
+        close_all_but({0, 1, 2, results, go, log} - {-1})
+        groups = [os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for path in job.cgroups]
+        rootfs.enter(layers, job.name, job.memory)
+        os.read(go, 1)  # ends when the caller closes it: the node's groups are there, with their caps
+        os.close(go)
+        for group in groups:
+            procs = os.open(f"{job.name}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC, dir_fd=group)
+            os.write(procs, b"0")
+            os.close(procs)
+            os.close(group)
+        os.environ.clear()
+        linux.keep_capabilities(CAPABILITIES)
+        linux.prctl(linux.PR_SET_DUMPABLE, 0)
+
+        def ready() -> None:
+            _tell(results, {"node": job.name, "netns": netns, "pid": pid, "inodes": inodes})
+            os.close(results)
+
+        service = Service(job.command, job.restart, job.environment, job.cwd, log) if job.command else None
+        init.serve(service, ready)
+    except BaseException as error:
+        _fail(results, job.name, error)

@@ -1,0 +1,153 @@
+"""Removes a lab by its marks alone: its cgroups say which processes, its directories which mounts and files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import select
+import shutil
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from emulator.core import linux
+from emulator.core.clock import RealClock
+from emulator.core.errors import RuntimeFailure
+from emulator.core.lab_id import CGROUP_ROOT, NAME, state_root
+from emulator.core.marks import CONTROL
+from emulator.runtimes.embedded import cgroups, state, view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from emulator.core.lab_id import LabId
+
+_PATIENCE = 10.0
+
+
+def find_labs() -> list[str]:
+    """Names of all labs of which something of ours is left: state, cgroup, mount or files."""
+    places = [state_root() / "labs", view.disk_root(), *(root / CGROUP_ROOT for root in cgroups.mounted_roots())]
+    found = set()
+    for place in places:
+        if place.is_dir():
+            found |= {entry.name for entry in os.scandir(place) if entry.is_dir(follow_symlinks=False)}
+    return sorted(name for name in found if NAME.match(name))
+
+
+def remove(lab: LabId) -> list[str]:
+    """Remove all that this runtime made for the lab; returns what it was. Raises RuntimeFailure if some stays."""
+    roots = [root for root in cgroups.mounted_roots() if (root / lab.cgroup).is_dir()]
+    removed = [f"process {pid}" for pid in _kill([root / lab.cgroup for root in roots])]
+    removed += _unmount([lab.directory, view.disk_root() / lab.name])
+    for root in roots:
+        for group in cgroups.groups_below(root / lab.cgroup):
+            if cgroups.remove_group(group):
+                removed.append(f"cgroup {group}")
+        _prune(root / CGROUP_ROOT)
+    removed += _remove_files(lab)
+    return removed
+
+
+def _kill(groups: list[Path]) -> list[int]:
+    """Kill everything in these cgroups, helpers of the lab first (they could make more); returns the pids."""
+    clock = RealClock()
+    deadline = clock.now() + _PATIENCE
+    killed: set[int] = set()
+    for control in (True, False):
+        while True:
+            members = [below for group in groups for below in cgroups.groups_below(group)]
+            chosen = [group for group in members if group.name == CONTROL or not control]
+            alive = _kill_once(chosen, killed)
+            if not alive:
+                break
+            if clock.now() > deadline:
+                raise RuntimeFailure(
+                    f"processes {', '.join(map(str, sorted(alive)))} do not end",
+                    where=str(groups[0]),
+                    fix="they hang in the kernel; end what they wait for, then run `emu down --all` again",
+                )
+    return sorted(killed)
+
+
+def _kill_once(groups: list[Path], killed: set[int]) -> set[int]:
+    """Send SIGKILL to every member once and wait for them a little; returns those seen alive."""
+    seen = {pid for group in groups for pid in cgroups.processes(group)}
+    handles: dict[int, int] = {}
+    try:
+        for pid in seen:
+            try:
+                handles[pid] = os.pidfd_open(pid)
+            except ProcessLookupError:
+                continue
+        # A pid may have been given to a stranger between reading and opening; whoever is still listed is ours.
+        ours = {pid for group in groups for pid in cgroups.processes(group)} if handles else set()
+        for pid, handle in handles.items():
+            if pid in ours and pid != os.getpid():
+                try:
+                    signal.pidfd_send_signal(handle, signal.SIGKILL)
+                    killed.add(pid)
+                except ProcessLookupError:
+                    continue
+        _wait([handle for pid, handle in handles.items() if pid in ours], 1.0)
+    finally:
+        for handle in handles.values():
+            os.close(handle)
+    return seen - {os.getpid()}
+
+
+def _wait(handles: list[int], seconds: float) -> None:
+    """Wait until all these processes have ended, but no longer than that."""
+    clock = RealClock()
+    deadline = clock.now() + seconds
+    poll = select.poll()
+    for handle in handles:
+        poll.register(handle, select.POLLIN)
+    left = len(handles)
+    while left and clock.now() < deadline:
+        for handle, _ in poll.poll(max(1, int((deadline - clock.now()) * 1000))):
+            poll.unregister(handle)
+            left -= 1
+
+
+def _unmount(places: list[Path]) -> list[str]:
+    """Unmount whatever lies under these directories, the last mounted first."""
+    removed = []
+    points = [_unescape(line.split()[4]) for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    for point in reversed(points):
+        if any(Path(point).is_relative_to(place) for place in places):
+            try:
+                linux.umount(point)
+                removed.append(f"mount {point}")
+            except OSError as error:
+                if error.errno not in (errno.EINVAL, errno.ENOENT):  # unmounted by its parent's going
+                    raise
+    return removed
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
+
+
+def _remove_files(lab: LabId) -> list[str]:
+    """Remove the nodes' files and this runtime's state; the journal and the rest are the lab's own."""
+    removed = []
+    for place in (view.disk_root() / lab.name, lab.directory / "nodes", lab.directory / "fs"):
+        if place.is_dir():
+            shutil.rmtree(place)
+            removed.append(f"directory {place}")
+    for name in (state.FILE, state.FILE + ".new"):
+        (lab.directory / name).unlink(missing_ok=True)
+    _prune(view.disk_root(), lab.directory)
+    return removed
+
+
+def _prune(*places: Path | Iterable[Path]) -> None:
+    """rmdir these where they are empty."""
+    for place in places:
+        try:
+            os.rmdir(place)  # type: ignore[arg-type]  # noqa: PTH106
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EBUSY, errno.EEXIST, errno.ENOTDIR):
+                raise

@@ -1,0 +1,81 @@
+"""What the embedded runtime remembers of a lab, in `<lab directory>/embedded.json` (written whole, once)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from emulator.core.errors import HostError, RuntimeFailure
+
+if TYPE_CHECKING:
+    from emulator.core.lab_id import LabId
+
+VERSION = 1
+FILE = "embedded.json"
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """A node as it was made: `pid` 0 and no `inodes` for a switch or router."""
+
+    netns: str
+    pid: int = 0
+    inodes: tuple[int, ...] = ()
+    memory: int = 0
+    threads: int = 1
+    cwd: str = "/"
+    environment: tuple[tuple[str, str], ...] = ()
+    has_command: bool = False
+
+
+def read(lab: LabId) -> dict[str, NodeState]:
+    """All nodes of the lab; none when it has not been made. Raises RuntimeFailure for a damaged file."""
+    path = lab.directory / FILE
+    try:
+        raw = json.loads(path.read_text())
+        if raw["version"] != VERSION:
+            raise ValueError(f"version {raw['version']!r} is not known")
+        return {name: _node(item) for name, item in raw["nodes"].items()}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError) as error:
+        raise RuntimeFailure(
+            f"the lab's state cannot be read ({error})", where=str(path), fix=f"run `emu down {lab.name}`"
+        ) from None
+
+
+def _node(raw: dict[str, Any]) -> NodeState:
+    pairs = tuple((key, value) for key, value in raw["environment"])
+    return NodeState(**raw | {"environment": pairs, "inodes": tuple(raw["inodes"])})
+
+
+def write(lab: LabId, nodes: Mapping[str, NodeState]) -> None:
+    """Replace the file atomically; raises HostError when it cannot be written."""
+    text = json.dumps({"version": VERSION, "nodes": {name: asdict(node) for name, node in nodes.items()}})
+    replace(lab.directory / FILE, text)
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file whole or not at all; raises HostError."""
+    new = path.with_name(path.name + ".new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new.write_text(text)
+        new.replace(path)
+    except OSError as error:
+        raise HostError(
+            f"the lab's state cannot be written ({error.strerror})",
+            where=str(path),
+            fix="free space there, or set EMU_STATE_DIR",
+        ) from None
+
+
+def shared(lab: LabId, node: str) -> int:
+    """Bytes of a warmed process's pages that count as the node's."""
+    try:
+        return int((lab.node_directory(node) / "shared").read_text())
+    except FileNotFoundError:
+        return 0
