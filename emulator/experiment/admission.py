@@ -48,7 +48,7 @@ class Admission:
 
     def __str__(self) -> str:
         return (
-            f"{self.share:.0%} of {self.cores} cores for {self.variant} "
+            f"{self.share * 100:.0f} % of {self.cores} cores for {self.variant} "
             f"(workers {self.workers:.2f}, server {self.server:.2f}, relay {self.relay:.2f} cores)"
         )
 

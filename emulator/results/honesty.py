@@ -106,12 +106,8 @@ def _relay(repeats: Sequence[tuple[str, Trace]], time_scale: float) -> dict[str,
 def _marks(
     facts: Mapping[str, Any], measured: Mapping[str, Any], repeats: Sequence[tuple[str, Trace]], plan: Plan
 ) -> list[str]:
-    busy, drops, relay = measured["host_busy"], measured["drops"], measured["relay"]
+    drops, relay = measured["drops"], measured["relay"]
     marks = list(facts.get("marks", []))
-    if busy and busy["mean"] > BUSY:
-        marks.append(
-            f"the host was {busy['mean']:.0%} busy (over {BUSY:.0%}): nodes may have had less CPU than planned"
-        )
     if drops and drops["unasked"]:
         marks.append(f"{drops['unasked']} packets were dropped that nobody asked to drop")
     if relay and relay["restarts"]:
@@ -119,6 +115,10 @@ def _marks(
     if relay and relay["lateness_p99_emulated"] is not None and relay["lateness_p99_emulated"] > _allowed(plan):
         marks.append(f"1 % of packets came {relay['lateness_p99_emulated'] * 1e3:.1f} ms or more too late (emulated)")
     for name, one in repeats:
+        busy = _busy([(name, one)])
+        if busy and busy["mean"] > BUSY:
+            share = f"{busy['mean'] * 100:.0f} % busy (over {BUSY * 100:.0f} %)"
+            marks.append(f"{name}: the host was {share}; nodes may have had less CPU than planned")
         marks += [f"{name}: node {item['node']} died" for item in one.died]
         marks += [f"{name}: {usage['node']} ran out of memory" for usage in one.usage.values() if usage["oom_kills"]]
     return marks

@@ -99,15 +99,17 @@ def _busy(busy: Mapping[str, float] | None) -> str:
     if busy is None:
         return "not measured (virtual clock: the host's load changes no result)"
     return (
-        f"{busy['mean']:.0%} of all cores on average, {busy['max']:.0%} at most; "
-        f"beside it {busy['background_mean']:.0%} at background priority (the evaluator)"
+        f"{busy['mean'] * 100:.0f} % of all cores on average, {busy['max'] * 100:.0f} % at most; "
+        f"beside it {busy['background_mean'] * 100:.0f} % at background priority (the evaluator)"
     )
 
 
 def _throttling(worst: Mapping[str, float] | None) -> str:
     if worst is None:
         return "not measured (virtual clock)"
-    listed = ", ".join(f"{node} {share:.0%}" for node, share in sorted(worst.items(), key=lambda item: -item[1])[:12])
+    listed = ", ".join(
+        f"{node} {share * 100:.0f} %" for node, share in sorted(worst.items(), key=lambda item: -item[1])[:12]
+    )
     return f"largest share of quota periods with throttling: {listed}"
 
 

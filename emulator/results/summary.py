@@ -184,7 +184,7 @@ def _bytes_until(repeats: Sequence[Trace], level: float | None) -> float | None:
 def _findings(baseline: str | None, variants: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """What may be said, in sentences; a diverged or unfinished variant wins nothing and nothing is won over it."""
     said = [
-        f"{name} diverged ({_percent(item['final_accuracy'])}, under {DIVERGED:.0%}): "
+        f"{name} diverged ({_percent(item['final_accuracy'])}, under {DIVERGED * 100:.0f} %): "
         "no win is claimed by it or over it."
         for name, item in variants.items()
         if item["state"] == "diverged"
@@ -208,7 +208,7 @@ def _findings(baseline: str | None, variants: Mapping[str, Mapping[str, Any]]) -
 
 
 def _percent(share: float | None) -> str:
-    return "no evaluation" if share is None else f"{share:.1%}".replace("%", " %")
+    return "no evaluation" if share is None else f"{share * 100:.1f} %"
 
 
 def _times(factor: float | None) -> str:
