@@ -47,7 +47,7 @@ def nodes(topology: Topology) -> dict[str, OneNode]:
     default = topology.spec.defaults.group if topology.spec.defaults else None
     result: dict[str, OneNode] = {}
     for base, spec in topology.spec.nodes.items():
-        for node in _copies(base, spec or Node(), default or "", document):
+        for node in _copies(base, spec or Node.model_construct(), default or "", document):
             if node.name in result:
                 first = document.where(*result[node.name].steps)
                 raise TopologyError(
@@ -117,7 +117,7 @@ def _cables(index: int, spec: Link, topology: Topology, known: dict[str, OneNode
         where = document.where(*steps)
         raise TopologyError("this makes too many links", where=where, fix="connect the nodes by a switch or a router")
     # A pair that a wildcard names in both orders is one cable; a node that it names on both sides gets none to itself.
-    pairs = {}
+    pairs: dict[tuple[str, str], tuple[str, str]] = {}
     for a in sources:
         for b in targets:
             if a != b:

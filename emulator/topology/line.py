@@ -1,4 +1,4 @@
-"""What a link finally does each way: a preset, the uplink of one of its ends, and its own keys, laid over each other."""
+"""What a link finally does each way: a preset or the uplink of one of its ends, and its own keys over it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,13 @@ class OneWay:
     loss: Share = Share(0)
     queue: Queue | None = None
 
-    def over(self, spec: Direction) -> OneWay:
-        """This direction with what `spec` says laid over it."""
+    def over(self, spec: Direction | Rate | None) -> OneWay:
+        """This direction with what `spec` says (a bare rate says just that) laid over it."""
+        if spec is None or isinstance(spec, Rate):
+            return self if spec is None else replace(self, rate=spec)
         said = {name: getattr(spec, name) for name in ("rate", "delay", "jitter", "loss", "queue")}
+        if isinstance(spec, Shape) and spec.rtt is not None:
+            said["delay"] = Delay(spec.rtt / 2)
         return replace(self, **{name: value for name, value in said.items() if value is not None})
 
 
@@ -58,13 +62,10 @@ class Line:
                 "`rtt` and `delay` are two ways to say the same", where=document.where(*steps, "rtt"), fix="keep one"
             )
         line = _of_preset(shape.preset, (*steps, "preset"), document) if shape.preset else self
-        both = Direction(rate=shape.rate, delay=shape.delay, jitter=shape.jitter, loss=shape.loss, queue=shape.queue)
-        if shape.rtt is not None:
-            both = Direction(**{**dict(both), "delay": Delay(shape.rtt / 2)})
         return replace(
             line,
-            up=line.up.over(both).over(_direction(shape.up)),
-            down=line.down.over(both).over(_direction(shape.down)),
+            up=line.up.over(shape).over(shape.up),
+            down=line.down.over(shape).over(shape.down),
             overhead=line.overhead if shape.overhead is None else shape.overhead,
             mtu=line.mtu if shape.mtu is None else shape.mtu,
         )
@@ -97,8 +98,7 @@ def _by_uplink(link: OneLink, nodes: dict[str, Settled], document: Document) -> 
         )
     settled = nodes[ends[0]]
     uplink, steps = settled.values["uplink"], settled.steps["uplink"]
-    shape = Shape(preset=uplink) if isinstance(uplink, str) else uplink
-    line = Line().over(shape, steps, document)
+    line = _of_preset(uplink, steps, document) if isinstance(uplink, str) else Line().over(uplink, steps, document)
     return line if ends[0] == link.a else line.turned()
 
 
@@ -110,12 +110,6 @@ def _of_preset(name: str, steps: tuple[Step, ...], document: Document) -> Line:
         raise TopologyError(f"there is no link preset {name!r}", where=document.where(*steps), fix=fix) from None
     up = OneWay(preset.up, preset.delay, loss=preset.loss)
     return Line(up, replace(up, rate=preset.down), preset.name, preset.source, preset.overhead)
-
-
-def _direction(spec: Direction | Rate | None) -> Direction:
-    if isinstance(spec, Direction):
-        return spec
-    return Direction(rate=spec)
 
 
 def _check(way: OneWay, line: Line, steps: tuple[Step, ...], document: Document) -> None:

@@ -57,9 +57,10 @@ class Strict(BaseModel):
     @classmethod
     def _known(cls, value: Any) -> Any:
         if isinstance(value, dict):
+            known = cls.keys()
             for key in value:
-                if key not in cls.keys():
-                    raise PydanticCustomError("unknown_key", "unknown key", {"key": key, "known": cls.keys()})
+                if key not in known:
+                    raise PydanticCustomError("unknown_key", "unknown key", {"key": key, "known": known})
         return value
 
 
@@ -111,7 +112,7 @@ class HostFields(Strict):
     pids: Annotated[int | None, Field(ge=16, le=4_000_000, strict=True, description="most processes")] = None
     command: Annotated[
         Words | None, Field(description="a program of its own: text, split as a shell does, or a list")
-    ] = None  # noqa: E501
+    ] = None
     restart: Annotated[
         Literal["no", "on-failure", "always"] | None, Field(description="when `command` ends; left out = no")
     ] = None

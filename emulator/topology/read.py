@@ -158,14 +158,15 @@ class _Builder:
                 merged |= self._merge(value_node, at, line)
                 continue
             key = self._key(key_node, line)
+            path = (*at, key)
             if key in result:
                 raise TopologyError(
-                    f"{key!r} is written twice (first on line {self._document.lines[*at, key]})",
+                    f"{key!r} is written twice (first on line {self._document.lines[path]})",
                     where=self._at(line),
                     fix="keep one, or give it another name",
                 )
-            self._document.lines[(*at, key)] = line
-            result[key] = self.build(value_node, (*at, key))
+            self._document.lines[path] = line
+            result[key] = self.build(value_node, path)
         return {**merged, **result}
 
     def _key(self, node: Any, line: int) -> str:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import networkx as nx
+
     from emulator.topology.graph import Graph
 
 #: delays are compared in nanoseconds; a hop counts less than any difference of delay
@@ -75,10 +77,10 @@ def _shortest_trees(graph: Graph) -> dict[str, _Parents]:
     return {target: _shortest_tree(graph, reverse, target) for target in targets}
 
 
-def _shortest_tree(graph: Graph, reverse: object, target: str) -> _Parents:
+def _shortest_tree(graph: Graph, reverse: nx.DiGraph[str], target: str) -> _Parents:
     import networkx as nx
 
-    def weight(node: str, _peer: str, data: dict[str, int]) -> int | None:
+    def weight(node: str, _peer: str, data: dict[str, int]) -> float | None:
         return data["weight"] if node == target or graph.passes(node) else None
 
     before, distance = nx.dijkstra_predecessor_and_distance(reverse, target, weight=weight)
@@ -87,7 +89,7 @@ def _shortest_tree(graph: Graph, reverse: object, target: str) -> _Parents:
     for node in sorted(distance, key=lambda name: (distance[name], order[name])):
         if node != target:
             parent = min(before[node], key=order.__getitem__)
-            parents[node] = (parent, reverse[parent][node]["index"])  # type: ignore[index]
+            parents[node] = (parent, reverse[parent][node]["index"])
     return parents
 
 
