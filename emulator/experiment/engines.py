@@ -6,7 +6,7 @@ import signal
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from emulator.core.errors import LabError
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from emulator.core.plan import Plan
     from emulator.experiment.progress import Watcher
     from emulator.lab import Lab
-    from emulator.training.launch import Tick
     from emulator.training.spec import RoleSpec, Workload
     from emulator.training.zygote import Zygote
 
@@ -82,12 +81,16 @@ class LabEngine:
         tokens = {spec.node: self._lab.enter(spec.node) for spec in specs}
         sampler = Sampler(self._lab, out)
 
-        def on_tick(tick: Tick) -> None:
-            sampler.tick(tick.now, ended=tick.ended)
-            watcher.evaluating(tick.waiting)
+        def on_record(item: dict[str, Any]) -> None:
+            watcher.record(item)
+            if item["kind"] == "stop" and "updates" in item:  # the server's: what follows is idle time
+                sampler.finish(float(item["t"]))
 
         try:
-            run_roles(self._zygote, tokens, specs, out, watcher.record, on_tick=on_tick)
+            run_roles(
+                self._zygote, tokens, specs, out, on_record,
+                lab=self._lab.id, on_tick=sampler.tick, on_drain=watcher.evaluating,
+            )  # fmt: skip
         finally:
             sampler.close()
 
@@ -104,7 +107,7 @@ def lab_engine(
         if own:
             lab.up()
             watcher.note(f"lab {lab.name}: {len(plan.machines)} nodes by {lab.runtime.name}, links by {lab.links.name}")
-        with Zygote.start(workload, lab.id) as zygote:
+        with Zygote(workload, lab.id) as zygote:
             engine = LabEngine(lab, zygote)
             engine.charge_shared()
             yield engine

@@ -41,15 +41,18 @@ class Sampler:
         self._first = lab.stats()
         self._start = self._last = self._clock.now()
         self._busy = BusyMeter()
-        self._ended = False
+        self._finished = False
 
-    def tick(self, t: float, ended: bool = False) -> None:
-        """Write a sample if it is time for one, and a last one when the roles have `ended`: idle time is no use."""
-        if self._ended:
-            return
-        self._ended = ended
-        if ended or self._clock.now() - self._last >= INTERVAL:
+    def tick(self, t: float) -> None:
+        """Write a sample if it is time for one."""
+        if not self._finished and self._clock.now() - self._last >= INTERVAL:
             self.sample(t)
+
+    def finish(self, t: float) -> None:
+        """Write the last sample: the time after this does not count."""
+        if not self._finished:
+            self.sample(t)
+        self._finished = True
 
     def sample(self, t: float) -> None:
         """Write a sample now, at emulated time `t`."""

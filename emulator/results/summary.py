@@ -198,13 +198,18 @@ def _findings(baseline: str | None, variants: Mapping[str, Mapping[str, Any]]) -
         versus = item["against_baseline"]
         if versus is None or item["state"] != "ok" or variants[str(baseline)]["state"] != "ok":
             continue
-        gain = versus["accuracy_gain"] * 100
-        word = "ahead of" if gain > 0 else "behind" if gain < 0 else "level with"
         said.append(
-            f"{name} ends at {_percent(item['final_accuracy'])}, {abs(gain):.1f} points {word} {baseline} at equal "
+            f"{name} ends at {_percent(item['final_accuracy'])}, {_gain(versus['accuracy_gain'])} {baseline} at equal "
             f"emulated time, and sends {_times(versus['payload_reduction_per_update'])} fewer payload bytes an update."
         )
     return said
+
+
+def _gain(share: float) -> str:
+    points = round(share * 100, 1)
+    if points == 0:
+        return "level with"
+    return f"{abs(points):.1f} points {'ahead of' if points > 0 else 'behind'}"
 
 
 def _percent(share: float | None) -> str:

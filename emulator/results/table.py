@@ -12,8 +12,17 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-#: left out in the terminal, where room is short; the report has them
-_WIDE_ONLY = ("bytes / update",)
+#: of the report's columns, those that fit 80 characters, with the titles that they have here
+_TITLES = {
+    "variant": "variant",
+    "final accuracy": "final\naccuracy",
+    "updates": "\nupdates",
+    "bytes to server": "bytes to\nserver",
+    "reduction / update": "reduction\n/ update",
+    "reduction / accuracy": "reduction\n/ accuracy",
+    "reduction to equal accuracy": "to equal\naccuracy",
+    "state": "\nstate",
+}
 
 
 def summary_table(summary: Mapping[str, Any]) -> RenderableType:
@@ -22,15 +31,16 @@ def summary_table(summary: Mapping[str, Any]) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=f"{summary['name']} ({summary['run']}, {summary['state']})", title_justify="left")
-    shown = [number for number, column in enumerate(COLUMNS) if column not in _WIDE_ONLY]
-    for number in shown:
-        table.add_column(COLUMNS[number], justify="left" if number in (0, len(COLUMNS) - 1) else "right")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column, title in _TITLES.items():
+        left = column in ("variant", "state")
+        table.add_column(title, justify="left" if left else "right", no_wrap=True, overflow="fold", vertical="bottom")
     for name, item in summary["variants"].items():
-        cells = row(name, item)
-        table.add_row(*(cells[number] for number in shown))
+        cells = dict(zip(COLUMNS, row(name, item), strict=True))
+        table.add_row(*(cells[column] for column in _TITLES))
+    head = f"{summary['name']}, run {summary['run']} ({summary['state']})"
     lines = [*summary["findings"], made_on(summary), *(f"MARKED: {mark}" for mark in summary["honesty"]["marks"])]
-    return Group(table, *(Text(line) for line in lines))
+    return Group(Text(head, style="bold"), table, *(Text(line) for line in lines))
 
 
 def made_on(summary: Mapping[str, Any]) -> str:
@@ -46,9 +56,12 @@ def runs_table(items: Sequence[Mapping[str, Any]]) -> Table:
     """`emu runs`: one line a run, newest first."""
     from rich.table import Table
 
-    table = Table("date", "name", "id", "state", "final accuracy", "marks")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("date", "run", "state", "final accuracy", "marks"):
+        table.add_column(title, no_wrap=title in ("run", "state"), overflow="fold")
     for item in items:
         accuracies = ", ".join(f"{name} {percent(share)}" for name, share in item["final_accuracy"].items())
         marks = "" if item["marks"] is None else str(len(item["marks"]))
-        table.add_row(item["date"], item["name"], item["id"], item["state"], accuracies or "–", marks)
+        run = f"{item['name']}/{item['id']}"
+        table.add_row(item["date"], run, item["state"], accuracies or "–", marks)
     return table
