@@ -1,0 +1,193 @@
+"""Cables by the kernel's own shaping (`sch_netem` and `sch_tbf`), in a hub namespace of the lab.
+
+The hub is held by a mount at `<lab>/netem/hub`; the cables' names and settings lie beside it. No process of ours
+carries packets, so there is none to die or to restart.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from emulator.core.errors import LinkError
+from emulator.links import netem_count, netem_line
+from emulator.links import netem_hub as hub_of
+from emulator.links.base import DriverHealth
+from emulator.links.netem_netlink import Netlink, NetlinkError
+from emulator.links.netem_probe import probe
+from emulator.links.state import directory, read_cables, remove_state, write_cables, write_change
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from emulator.core.lab_id import LabId
+    from emulator.core.plan import Impairment
+    from emulator.links.base import Cable, CableStatistics, Journal
+    from emulator.links.netem_line import Line
+
+_RUNNING = 0x10001  # IFF_UP and IFF_LOWER_UP
+
+
+class NetemDriver:
+    """A LinkDriver for kernels that have `sch_netem`."""
+
+    name = "netem"
+
+    def probe(self) -> list[str]:
+        return probe()
+
+    def plug(self, lab: LabId, cables: Sequence[Cable], journal: Journal) -> None:
+        if _hub(lab).exists():
+            raise LinkError(
+                f"the cables of lab {lab.name} are plugged in already", fix=f"take them out with `emu down {lab.name}`"
+            )
+        lines = [_lines(cable.name, cable.a_to_b, cable.b_to_a, cable.mtu) for cable in cables]
+        journal("links", self.name)
+        write_cables(lab, self.name, cables)
+        journal("netns", str(_hub(lab)))
+        try:
+            with _explained(lab):
+                hub_of.create(_hub(lab))
+                with hub_of.connect(_hub(lab)) as hub:
+                    _plug(hub, cables, lines)
+        except BaseException:
+            self.unplug(lab)
+            raise
+
+    def change(self, lab: LabId, cable: str, a_to_b: Impairment, b_to_a: Impairment) -> None:
+        cables = read_cables(lab, self.name)
+        index = next((index for index, known in enumerate(cables) if known.name == cable), None)
+        if index is None:
+            raise LinkError(f"lab {lab.name} has no link {cable!r}", fix="see its links with `emu topology show`")
+        wanted = _lines(cable, a_to_b, b_to_a, cables[index].mtu)
+        with _explained(lab), hub_of.connect(_hub(lab)) as hub:
+            numbers = hub_of.indices(hub)
+            before = _read(hub, index, numbers)
+            try:
+                hub.send(hub_of.shape(index, numbers, *wanted, cable))
+                _check(cable, wanted, _read(hub, index, numbers))
+            except (NetlinkError, LinkError):
+                hub.send(hub_of.shape(index, numbers, *before, cable))
+                raise
+        write_change(lab, self.name, cable, a_to_b, b_to_a)
+
+    def statistics(self, lab: LabId) -> Mapping[str, CableStatistics]:
+        names = [cable.name for cable in read_cables(lab, self.name)]
+        if not names:
+            return {}
+        with _explained(lab), hub_of.connect(_hub(lab)) as hub:
+            return netem_count.read(hub, names)
+
+    def health(self, lab: LabId) -> DriverHealth:
+        cables = read_cables(lab, self.name)
+        if not cables:
+            return DriverHealth(False, "kernel", detail="no cable is plugged in")
+        try:
+            with hub_of.connect(_hub(lab)) as hub:
+                found = hub_of.links(hub)
+        except OSError as error:
+            return DriverHealth(False, "kernel", detail=f"the hub namespace is gone ({error.strerror})")
+        dead = [
+            cable.name
+            for index, cable in enumerate(cables)
+            if any(found.get(hub_of.device(index, part), (0, 0, 0))[1] & _RUNNING != _RUNNING for part in "abxy")
+        ]
+        detail = f"cut by a missing or downed interface: {', '.join(dead)}" if dead else ""
+        return DriverHealth(not dead, "kernel", detail=detail)
+
+    def restart(self, lab: LabId) -> None:
+        """Nothing to bring back while the hub lives; raises LinkError when it does not."""
+        health = self.health(lab)
+        if not health.alive:
+            raise LinkError(
+                f"the links of lab {lab.name} cannot be restarted: {health.detail}",
+                fix=f"take the lab down and up again (`emu down {lab.name}`)",
+            )
+
+    def unplug(self, lab: LabId) -> list[str]:
+        removed = [f"cable {cable.name}" for cable in read_cables(lab, self.name)]
+        if hub_of.destroy(_hub(lab)):
+            removed.append(f"netns {_hub(lab)}")
+        remove_state(lab, self.name)
+        return removed
+
+
+def _hub(lab: LabId) -> Path:
+    return directory(lab, NetemDriver.name) / "hub"
+
+
+def _lines(name: str, a_to_b: Impairment, b_to_a: Impairment, mtu: int) -> tuple[Line, Line]:
+    where = f"link {name}"
+    return netem_line.line_of(a_to_b, mtu, where), netem_line.line_of(b_to_a, mtu, where)
+
+
+def _plug(hub: Netlink, cables: Sequence[Cable], lines: Sequence[tuple[Line, Line]]) -> None:
+    namespaces: dict[str, int] = {}
+    try:
+        for path in dict.fromkeys(end.netns for cable in cables for end in (cable.a, cable.b)):
+            namespaces[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        hub.send([m for index, cable in enumerate(cables) for m in hub_of.plug(index, cable, namespaces)])
+    finally:
+        for descriptor in namespaces.values():
+            os.close(descriptor)
+    numbers = hub_of.indices(hub)
+    messages = []
+    for index, (cable, (a_to_b, b_to_a)) in enumerate(zip(cables, lines, strict=True)):
+        # Shaped before it is up: the kernel waits for its readers when it replaces the qdisc of a device in use.
+        messages += hub_of.shape(index, numbers, a_to_b, b_to_a, cable.name)
+        messages += hub_of.join(index, numbers, cable.name)
+    hub.send(messages)
+    disciplines = netem_count.qdiscs(hub)
+    for index, (cable, wanted) in enumerate(zip(cables, lines, strict=True)):
+        _check(cable.name, wanted, _decode(disciplines, index, numbers))
+
+
+def _read(hub: Netlink, index: int, numbers: Mapping[str, int]) -> tuple[Line, Line]:
+    return _decode(netem_count.qdiscs(hub), index, numbers)
+
+
+def _decode(
+    disciplines: Mapping[tuple[int, str], dict[int, bytes]], index: int, numbers: Mapping[str, int]
+) -> tuple[Line, Line]:
+    def line(part: str, port: str) -> Line:
+        return netem_line.read(
+            disciplines[numbers[hub_of.device(index, part)], "tbf"],
+            disciplines[numbers[hub_of.device(index, port)], "netem"],
+        )
+
+    return line("x", "b"), line("y", "a")
+
+
+def _check(cable: str, wanted: tuple[Line, Line], got: tuple[Line, Line]) -> None:
+    for asked, taken in zip(wanted, got, strict=True):
+        names = netem_line.refused(asked, taken)
+        if names:
+            shown = ", ".join(f"{name} {getattr(asked, name)} became {getattr(taken, name)}" for name in names)
+            raise LinkError(
+                f"the kernel did not take a setting as it was given ({shown})",
+                where=f"link {cable}",
+                fix="use a smaller value (netem's jitter ends at 2.1 s), or --link-driver relay",
+            )
+
+
+@contextmanager
+def _explained(lab: LabId) -> Iterator[None]:
+    """Turn the kernel's refusals into sentences."""
+    try:
+        yield
+    except NetlinkError as error:
+        fix = "see `emu doctor`, or use --link-driver relay"
+        if error.errno == errno.EEXIST:
+            fix = "choose another interface name or MAC; that one is taken in the node"
+        raise LinkError(
+            f"{error.label} was refused by the kernel ({error.strerror})", where="netem", fix=fix
+        ) from error
+    except OSError as error:
+        raise LinkError(
+            f"the hub namespace of lab {lab.name} cannot be made or entered ({error.strerror or error})",
+            where=str(error.filename or _hub(lab)),
+            fix=f"run as root, or take the lab down (`emu down {lab.name}`) and up again",
+        ) from error
