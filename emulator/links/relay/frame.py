@@ -10,65 +10,66 @@ import struct
 
 VNET = 10
 ETHERNET = 14
-LINK_HEADERS = VNET + ETHERNET
-GSO_NONE, GSO_TCPV4, GSO_ECN = 0, 1, 0x80
+#: where the IP packet begins
+IP = VNET + ETHERNET
+GSO_NONE = 0
 _FIN, _PSH, _CWR = 0x01, 0x08, 0x80
-_TEN = struct.Struct("!10H")
+_SHORT, _PAIR, _LONG = struct.Struct("!H"), struct.Struct("!HH"), struct.Struct("!I")
 _gso_size = struct.Struct("=H").unpack_from
 
 
 class SuperPacket:
     """A TCP super-packet: how many packets it stands for, and any run of them as a frame of its own."""
 
-    __slots__ = ("_data", "_headers", "_ip", "_tcp", "mss", "packets")
+    __slots__ = ("_data", "_headers", "_ident", "_ip_sum", "_length", "_pseudo", "_sequence", "_tcp", "mss", "packets")
 
     def __init__(self, data: bytes) -> None:
-        self._data = data
+        self._data = memoryview(data)
         self.mss: int = _gso_size(data, 4)[0]
-        self._ip = LINK_HEADERS
-        self._tcp = self._ip + (data[self._ip] & 15) * 4
-        self._headers = self._tcp + (data[self._tcp + 12] >> 4) * 4
+        self._tcp = tcp = IP + (data[IP] & 15) * 4
+        self._headers = tcp + (data[tcp + 12] >> 4) * 4
         self.packets = max(1, -(-(len(data) - self._headers) // self.mss))
+        words = struct.unpack_from(f"!{(tcp - IP) // 2}H", data, IP)
+        self._length, self._ident = words[1], words[2]
+        # Sums without the words that each run has its own of (RFC 1071: they may be added in any order).
+        self._ip_sum = sum(words) - words[1] - words[2] - words[5]
+        self._sequence = _LONG.unpack_from(data, tcp + 4)[0]
+        self._pseudo = _SHORT.unpack_from(data, tcp + 16)[0] + 0xFFFF - self._length
 
     def ip_bytes(self, first: int, count: int) -> int:
         """IP bytes of `count` packets from the `first` on, each with its own headers."""
         payload = min(len(self._data) - self._headers, (first + count) * self.mss) - first * self.mss
-        return payload + count * (self._headers - LINK_HEADERS)
+        return payload + count * (self._headers - IP)
 
-    def run(self, first: int, count: int) -> bytes:
+    def run(self, first: int, count: int) -> bytearray:
         """Packets `first` to `first + count` as one frame, a super-packet again if they are more than one."""
-        data, ip, tcp = self._data, self._ip, self._tcp
-        if first == 0 and count >= self.packets:
-            return data
+        tcp = self._tcp
         begin = self._headers + first * self.mss
-        payload = data[begin : begin + count * self.mss]
-        head = bytearray(data[: self._headers])
-        if len(payload) <= self.mss:
-            head[1] = GSO_NONE
-            head[4:6] = b"\0\0"
-        length = self._headers - ip + len(payload)
-        before = int.from_bytes(head[ip + 2 : ip + 4], "big")
-        head[ip + 2 : ip + 4] = length.to_bytes(2, "big")
-        head[ip + 4 : ip + 6] = ((int.from_bytes(head[ip + 4 : ip + 6], "big") + first) & 0xFFFF).to_bytes(2, "big")
-        self._sum_ip(head)
-        sequence = int.from_bytes(head[tcp + 4 : tcp + 8], "big") + first * self.mss
-        head[tcp + 4 : tcp + 8] = (sequence & 0xFFFFFFFF).to_bytes(4, "big")
-        if first + count < self.packets:
-            head[tcp + 13] &= ~(_FIN | _PSH) & 0xFF
-        if first:
-            head[tcp + 13] &= ~_CWR & 0xFF
+        payload = self._data[begin : begin + count * self.mss]
+        frame = bytearray(self._data[: self._headers])
+        length, ident = self._headers - IP + len(payload), (self._ident + first) & 0xFFFF
+        _PAIR.pack_into(frame, IP + 2, length, ident)
+        _SHORT.pack_into(frame, IP + 10, 0xFFFF - _fold(self._ip_sum + length + ident))
+        _LONG.pack_into(frame, tcp + 4, (self._sequence + first * self.mss) & 0xFFFFFFFF)
         # The checksum field holds the pseudo-header's sum, in which the TCP length has changed.
-        pseudo = int.from_bytes(head[tcp + 16 : tcp + 18], "big") + length + (0xFFFF - before)
-        head[tcp + 16 : tcp + 18] = _fold(pseudo).to_bytes(2, "big")
-        return bytes(head) + payload
+        _SHORT.pack_into(frame, tcp + 16, _fold(self._pseudo + length))
+        if len(payload) <= self.mss:
+            frame[1] = GSO_NONE
+            frame[4] = frame[5] = 0
+        if first + count < self.packets:
+            frame[tcp + 13] &= ~(_FIN | _PSH) & 0xFF
+        if first:
+            frame[tcp + 13] &= ~_CWR & 0xFF
+        frame += payload
+        return frame
 
-    def _sum_ip(self, head: bytearray) -> None:
-        ip = self._ip
-        head[ip + 10 : ip + 12] = b"\0\0"
-        total = sum(_TEN.unpack_from(head, ip))
-        for offset in range(ip + 20, self._tcp, 2):
-            total += (head[offset] << 8) + head[offset + 1]
-        head[ip + 10 : ip + 12] = (0xFFFF - _fold(total)).to_bytes(2, "big")
+
+def measure(data: bytes) -> tuple[int, int]:
+    """The packets that a super-packet stands for, and their IP bytes with each one's headers."""
+    tcp = IP + (data[IP] & 15) * 4
+    headers = tcp + (data[tcp + 12] >> 4) * 4
+    packets: int = -(-(len(data) - headers) // _gso_size(data, 4)[0]) or 1
+    return packets, len(data) - headers + packets * (headers - IP)
 
 
 def _fold(total: int) -> int:

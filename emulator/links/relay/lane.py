@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from emulator.links.model import Direction
-from emulator.links.relay.frame import LINK_HEADERS, SuperPacket
+from emulator.links.relay.frame import IP, SuperPacket, measure
 
 if TYPE_CHECKING:
     from typing import Any
@@ -45,6 +45,7 @@ class Lane:
         "held",
         "lost",
         "model",
+        "most",
         "mtu",
         "overflowed",
         "packets",
@@ -58,47 +59,47 @@ class Lane:
     def __init__(self, source: int, target: int, setting: Setting, mtu: int, rng: Uniform) -> None:
         self.source, self.target, self.mtu = source, target, mtu
         self.model = Direction(setting, rng, mtu)
-        self.queue: deque[tuple[float, float, int, int, bytes]] = deque()
+        self.queue: deque[tuple[float, float, int, int, bytes | bytearray]] = deque()
         self.packets = self.bytes = self.lost = self.overflowed = self.unasked = self.held = 0
         self.trouble = ""
         self._bind(setting)
 
     def _bind(self, setting: Setting) -> None:
         """How many packets of a super-packet stay together: a millisecond of line, and half the queue at most."""
+        self.bound = self.most = 64
         if not setting.rate:
-            self.bound = 64
             return
         line = int(setting.rate / 8 * BURST / self.mtu)
         self.bound = max(1, min(64, max(2, line), int(setting.queue / 2 / self.mtu)))
+        # On a line that is not slow, half as much again is better than a second frame for a few packets.
+        self.most = self.bound if line < 2 else self.bound * 3 // 2
 
     def accept(self, now: float, data: bytes) -> None:
-        """Take a frame read at `now`."""
-        if data[1]:
-            self._accept_super(now, SuperPacket(data))
+        """Take a frame read at `now`: whole where it is short enough for one burst, and no packet of it is lost."""
+        if not data[1]:
+            packets, nbytes = 1, len(data) - IP
         else:
-            self._hold(now, 1, len(data) - LINK_HEADERS, data)
-
-    def _accept_super(self, now: float, packet: SuperPacket) -> None:
-        first = 0
-        while first < packet.packets:
-            count = min(self.bound, packet.packets - first)
-            if self.model.loss:
-                passed = self.model.survivors(count)
-                if passed < count:
-                    self._lose(now, packet.ip_bytes(first + passed, 1))
-                    if passed:
-                        self._queue(now, passed, packet.ip_bytes(first, passed), packet.run(first, passed))
-                    first += passed + 1
-                    continue
-            self._queue(now, count, packet.ip_bytes(first, count), packet.run(first, count))
-            first += count
-
-    def _hold(self, now: float, packets: int, nbytes: int, data: bytes) -> None:
-        model = self.model
-        if model.loss and not model.survivors(1):
+            packets, nbytes = measure(data)
+        if packets > self.most or (self.model.loss and packets > 1):
+            self._accept_super(now, SuperPacket(data))
+        elif self.model.loss and not self.model.survivors(1):
             self._lose(now, nbytes)
         else:
-            self._queue(now, packets, nbytes, data)
+            self._hold(now, packets, nbytes, data)
+
+    def _accept_super(self, now: float, packet: SuperPacket) -> None:
+        """Take a super-packet in bursts, each ended early by a packet that is lost."""
+        first = 0
+        bound = -(-packet.packets // -(-packet.packets // self.most))
+        while first < packet.packets:
+            count = min(bound, packet.packets - first)
+            passed = self.model.survivors(count)
+            if passed:
+                self._hold(now, passed, packet.ip_bytes(first, passed), packet.run(first, passed))
+            if passed < count:
+                self._lose(now, packet.ip_bytes(first + passed, 1))
+                passed += 1
+            first += passed
 
     def _lose(self, now: float, nbytes: int) -> None:
         """A lost packet has used the line, if there was room for it."""
@@ -107,16 +108,17 @@ class Lane:
         else:
             self.lost += 1
 
-    def _queue(self, now: float, packets: int, nbytes: int, data: bytes) -> None:
+    def _hold(self, now: float, packets: int, nbytes: int, data: bytes | bytearray) -> None:
+        """Keep a frame until it arrives, if there is room for it."""
         model = self.model
-        finish = model.enqueue(now, nbytes + packets * model.overhead)
-        if finish is None:
+        arrival = model.admit(now, nbytes + packets * model.overhead)
+        if arrival is None:
             self.overflowed += packets
         elif self.held > HELD:
             self.unasked += packets
         else:
             self.held += nbytes
-            self.queue.append((model.arrival(finish), finish, packets, nbytes, data))
+            self.queue.append((arrival, model.free, packets, nbytes, data))
 
     def deliver(self, until: float) -> float | None:
         """Write all that arrives by `until`; returns when the next frame does."""
@@ -142,7 +144,7 @@ class Lane:
         move = self.model.change(now, setting)
         self._bind(setting)
         last = float("-inf")
-        moved: deque[tuple[float, float, int, int, bytes]] = deque()
+        moved: deque[tuple[float, float, int, int, bytes | bytearray]] = deque()
         for arrival, finish, packets, nbytes, data in self.queue:
             last = move.arrival(finish, arrival, last)
             moved.append((last, move.finish(finish), packets, nbytes, data))

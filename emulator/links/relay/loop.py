@@ -6,7 +6,7 @@ import os
 import select
 import time
 from collections import deque
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 
     from emulator.links.relay.lane import Lane
 
-#: A frame due within this is written now: a wake-up costs about as much, so the mean error is near nothing.
-EARLY = 40e-6
-#: frames read from one TAP before the others have their turn
-_TURN = 16
+#: A frame due within `Loop.early` is written now, since a wake-up takes about as long. What is aimed at is this
+#: median lateness: early by the time that passed between a frame's coming and its being read, which nobody tells.
+AIM = -30e-6
+#: limits of `Loop.early`, and the share of an error that is mended each tenth of a second
+_EARLIEST, _GAIN = 200e-6, 0.2
+#: descriptors that are looked at in one turn
+_EVENTS = 64
 #: the largest frame, 64 KiB with its headers
 _FRAME = 65536 + 64
 _TICK = 0.1
@@ -35,10 +38,12 @@ class Lateness:
         if len(self._now) < 20:
             self._now.append(seconds)
 
-    def turn(self) -> None:
-        """A tenth of a second is over."""
-        self._past.append(self._now)
+    def turn(self) -> float | None:
+        """A tenth of a second is over; returns the median of its samples, None where there is none."""
+        samples = sorted(self._now)
+        self._past.append(samples)
         self._now = []
+        return samples[len(samples) // 2] if samples else None
 
     def percentile(self, share: float) -> float | None:
         """That percentile in seconds; None when nothing was written."""
@@ -52,6 +57,7 @@ class Loop:
     def __init__(self, lanes: Sequence[Lane], tick: Callable[[], None]) -> None:
         self.lateness = Lateness()
         self.running = True
+        self.early = 60e-6
         self._tick = tick
         self._lanes = {lane.source: lane for lane in lanes}
         self._handlers: dict[int, Callable[[], None]] = {}
@@ -84,31 +90,39 @@ class Loop:
             now = self._deliver()
             if now >= next_tick:
                 next_tick = now + _TICK
-                self.lateness.turn()
-                self._tick()
-            self._wait(min(next_tick, self._heap[0][0] - EARLY) if self._heap else next_tick)
+                self._turn()
+            self._wait(min(next_tick, self._heap[0][0] - self.early) if self._heap else next_tick)
+
+    def _turn(self) -> None:
+        """Ten times a second: learn how long wake-ups take here, and whatever else is due."""
+        median = self.lateness.turn()
+        if median is not None:
+            self.early = min(_EARLIEST, max(0.0, self.early + _GAIN * (median - AIM)))
+        self._tick()
 
     def _deliver(self) -> float:
         """Write all that is due; returns the time."""
-        heap, lanes = self._heap, self._lanes
+        heap, lanes, early = self._heap, self._lanes, self.early
         now = time.monotonic()
-        while heap and heap[0][0] <= now + EARLY:
-            at, source = heappop(heap)
+        while heap and heap[0][0] <= now + early:
+            at, source = heap[0]
             self.lateness.note(now - at)
-            following = lanes[source].deliver(now + EARLY)
-            if following is not None:
-                heappush(heap, (following, source))
+            following = lanes[source].deliver(now + early)
+            if following is None:
+                heappop(heap)
+            else:
+                heapreplace(heap, (following, source))
             now = time.monotonic()
         return now
 
     def _wait(self, until: float) -> None:
-        """Take in what comes until then, at least what is there."""
+        """Take in what comes until then, at least what is there: one frame of each TAP, so that all have turns."""
         epoll = self._epoll
         timeout = until - time.monotonic()
         if timeout > 0:
             # epoll's own timeout is in whole milliseconds; select's in microseconds.
             select.select((epoll,), (), (), timeout)
-        for descriptor, events in epoll.poll(0):
+        for descriptor, events in epoll.poll(0, _EVENTS):
             lane = self._lanes.get(descriptor)
             if lane is None:
                 self._handlers[descriptor]()
@@ -118,16 +132,16 @@ class Loop:
                 self._lose(lane, "its interface is gone")
 
     def _read(self, lane: Lane) -> None:
-        """Take in frames of one TAP; one that is due at once is written at once."""
+        """Take in a frame."""
         idle = not lane.queue
         try:
-            for _ in range(_TURN):
-                data = os.read(lane.source, _FRAME)
-                lane.accept(time.monotonic(), data)
+            data = os.read(lane.source, _FRAME)
         except BlockingIOError:
-            pass
+            return
         except OSError as error:
             self._lose(lane, str(error.strerror))
+            return
+        lane.accept(time.monotonic(), data)
         if idle and lane.queue:
             heappush(self._heap, (lane.queue[0][0], lane.source))
 
