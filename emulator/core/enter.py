@@ -36,10 +36,10 @@ Report = Callable[[str], None]
 class EnterToken:
     """What it takes to enter a node; plain data, so that it travels as JSON.
 
-    `namespaces` pairs a kind (net, pid, mnt, uts, ipc) with a path to setns to, in that order; `inodes` are
-    theirs, so that a recycled pid cannot lead into a stranger's namespaces; `cgroups` are the cgroup.procs files
-    to write the process id to; `environment` is set in full (nothing is inherited). A token without namespaces
-    stands for this host: nothing is entered, dropped or set that it does not name.
+    `namespaces` pairs a kind (net, pid, mnt, uts, ipc) with a path to setns to, in that order; `inodes` are those
+    of the first ones, so that a recycled pid cannot lead into a stranger's namespaces; `cgroups` are the
+    cgroup.procs files to write the process id to; `environment` is set in full (nothing is inherited). A token
+    without namespaces stands for this host: nothing is entered, dropped or set that it does not name.
     """
 
     node: str
@@ -169,7 +169,7 @@ def _namespaces(token: EnterToken) -> Iterator[dict[str, int]]:
     try:
         for index, (kind, path) in enumerate(token.namespaces):
             descriptors[kind] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            if token.inodes and os.fstat(descriptors[kind]).st_ino != token.inodes[index]:
+            if index < len(token.inodes) and os.fstat(descriptors[kind]).st_ino != token.inodes[index]:
                 raise ProcessLookupError
         yield descriptors
     except (FileNotFoundError, ProcessLookupError):
@@ -225,6 +225,7 @@ def enter(token: EnterToken, descriptors: dict[str, int]) -> None:
     for kind in ("net", "uts", "ipc", "mnt"):
         if kind in descriptors:
             linux.setns(descriptors[kind], linux.NAMESPACE_FLAGS[kind])
+    linux.bound_capabilities(token.capabilities)
     linux.keep_capabilities(token.capabilities)
     os.environ.clear()
     os.environ.update(token.environment)

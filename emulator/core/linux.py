@@ -106,31 +106,42 @@ def set_name(name: str) -> None:
     _call("prctl", PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), 0, 0, 0)
 
 
-def set_title(title: str) -> None:
-    """Write `title` over the command line that the process was started with (cut at its length)."""
-    set_name(title)
+def title_area() -> tuple[int, int]:
+    """Where in memory this process's command line lies (start, end); the same in every child that it forks."""
     with open("/proc/self/stat", "rb") as file:
         fields = file.read().rpartition(b")")[2].split()
-    start, end = int(fields[45]), int(fields[46])  # arg_start and arg_end, proc_pid_stat(5) fields 48 and 49
+    return int(fields[45]), int(fields[46])  # arg_start and arg_end, proc_pid_stat(5) fields 48 and 49
+
+
+def set_title(title: str, area: tuple[int, int]) -> None:
+    """Write `title` over the command line that the process was started with (cut at its length)."""
+    set_name(title)
+    start, end = area
     if 0 < start < end:
-        text = title.encode()[: end - start - 1]
-        ctypes.memmove(start, text.ljust(end - start, b"\0"), end - start)
+        ctypes.memmove(start, title.encode()[: end - start - 1].ljust(end - start, b"\0"), end - start)
 
 
-def keep_capabilities(names: tuple[str, ...]) -> None:
-    """Drop every capability but these from all sets of the calling process, and forbid gaining any."""
+def bound_capabilities(names: tuple[str, ...]) -> None:
+    """Drop every capability but these from the bounding set: no exec of this process or its children gains one."""
     kept = {CAPABILITIES[name] for name in names}
     with open("/proc/sys/kernel/cap_last_cap") as file:
         last = int(file.read())
     for number in range(last + 1):
         if number not in kept:
             prctl(PR_CAPBSET_DROP, number)
+
+
+def keep_capabilities(names: tuple[str, ...]) -> None:
+    """Drop every capability but these from the calling process, and forbid gaining any (no_new_privs).
+
+    Inheritable stays empty: as in Docker since CVE-2022-24769, a set there would let files with capabilities
+    raise what others lack.
+    """
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
-    mask = sum(1 << number for number in kept if number <= last)
+    mask = sum(1 << CAPABILITIES[name] for name in names)
     low, high = mask & 0xFFFFFFFF, mask >> 32
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-    # effective, permitted, inheritable for the lower 32 capabilities, then for the upper ones. Inheritable stays
-    # empty: as in Docker since CVE-2022-24769, a set there would let files with capabilities raise what others lack.
+    # effective, permitted, inheritable for the lower 32 capabilities, then for the upper ones
     data = (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)
     _call("capset", header, data)
     prctl(PR_SET_NO_NEW_PRIVS, 1)

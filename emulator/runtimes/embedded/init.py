@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from emulator.core import linux
 from emulator.core.clock import RealClock
 from emulator.core.enter import reset_signals
 
@@ -174,15 +173,6 @@ def become(argv: tuple[str, ...], environment: dict[str, str], cwd: str) -> None
         signal.signal(number, signal.SIG_DFL)
     os.chdir(cwd)
     os.execvpe(argv[0], list(argv), environment)
-
-
-def settle(name: str) -> None:
-    """What every long-lived process of ours does first: a name of its own, no terminal, last in line for the OOM."""
-    linux.set_title(name)
-    try:
-        set_oom_score(-900)
-    except PermissionError:
-        return  # a root without CAP_SYS_RESOURCE (some containers): then the OOM killer picks as it likes
 
 
 def set_oom_score(score: int) -> None:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from emulator.runtimes.embedded.rootfs import Layers
 
 KEEPERS = 2
-_KINDS = ("net", "pid", "mnt", "uts", "ipc")
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,17 @@ class Job:
     log: str = ""
 
 
+@dataclass(frozen=True)
+class _Work:
+    """What keepers and nodes inherit: `title` is where their command line lies, the rest are descriptors."""
+
+    layers: Layers
+    title: tuple[int, int]
+    mounts: int
+    results: int
+    go: int
+
+
 def launch(lab: LabId, layers: Layers, jobs: Sequence[Job], results: int, go: int) -> None:
     """Fork the keepers; each writes a JSON line a node to `results`. Nodes join their cgroups when `go` closes."""
     parent = os.getpid()
@@ -62,25 +72,39 @@ def launch(lab: LabId, layers: Layers, jobs: Sequence[Job], results: int, go: in
         return
     try:
         linux.die_with_parent(parent)
-        gc.disable()
-        os.setsid()
-        reset_signals()
         marks.join_control_group(lab)
-        close_all_but({results, go})
-        null = os.open("/dev/null", os.O_RDWR)
-        for stream in range(3):
-            os.dup2(null, stream)
+        _settle({results, go})
         mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         linux.unshare(linux.CLONE_NEWNS)
         rootfs.mount_common(layers)
-        count = min(KEEPERS, len(jobs))
-        for part in range(count):
+        work = _Work(layers, linux.title_area(), mounts, results, go)
+        for part in range(min(KEEPERS, len(jobs))):
             if os.fork() == 0:
-                linux.prctl(linux.PR_SET_PDEATHSIG, 0)
-                _keep(lab, layers, jobs[part::count], mounts, results, go)
+                linux.set_title(f"emu-keep {lab.name}", work.title)
+                _keep(work, jobs[part::KEEPERS])
         os._exit(0)
     except BaseException as error:
         _fail(results, "", error)
+
+
+def _settle(keep: set[int]) -> None:
+    """Cut the ties to the caller: session, signals, descriptors; be last in line when memory runs out."""
+    gc.disable()
+    os.setsid()
+    os.chdir("/")
+    os.umask(0o022)
+    reset_signals()
+    close_all_but(keep)
+    null = os.open("/dev/null", os.O_RDWR)
+    for stream in range(3):
+        os.dup2(null, stream)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    linux.bound_capabilities(CAPABILITIES)
+    try:
+        init.set_oom_score(-900)
+    except PermissionError:
+        return  # a root without CAP_SYS_RESOURCE (some containers): then the OOM killer picks as it likes
 
 
 def _fail(results: int, node: str, error: BaseException) -> NoReturn:
@@ -95,69 +119,62 @@ def _tell(results: int, line: dict[str, object]) -> None:
     os.write(results, json.dumps(line).encode()[:4000] + b"\n")
 
 
-def _keep(lab: LabId, layers: Layers, jobs: Sequence[Job], mounts: int, results: int, go: int) -> NoReturn:
+def _keep(work: _Work, jobs: Sequence[Job]) -> NoReturn:
     """Make the nodes of this keeper, then hold on to their namespaces until killed."""
     try:
-        init.settle(f"emu-keep {lab.name}")
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         own = {kind: os.open(f"/proc/self/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in ("net", "pid")}
-        own["mnt"] = mounts
         for job in jobs:
-            _make(layers, job, own, results, go)
+            _make(work, job, own["pid"])
         linux.setns(own["net"])
-        linux.setns(own["mnt"])
-        os.close(results)
-        os.close(go)
-        for fd in own.values():
+        linux.setns(work.mounts)
+        for fd in (*own.values(), work.mounts, work.results, work.go):
             os.close(fd)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
         while True:
             signal.pause()
     except BaseException as error:
-        _fail(results, "", error)
+        _fail(work.results, "", error)
 
 
-def _make(layers: Layers, job: Job, own: dict[str, int], results: int, go: int) -> None:
+def _make(work: _Work, job: Job, own_pids: int) -> None:
     linux.unshare(linux.CLONE_NEWNET | (linux.CLONE_NEWPID if job.is_host else 0))
     net = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-    path = f"/proc/{os.getpid()}/fd/{net}"
+    answer = {"node": job.name, "netns": f"/proc/{os.getpid()}/fd/{net}", "inode": os.fstat(net).st_ino}
     if not job.is_host:
-        _tell(results, {"node": job.name, "netns": path, "inode": os.fstat(net).st_ino})
+        _tell(work.results, answer)
         return
     if os.fork() == 0:
-        _become_node(layers, job, path, results, go)
-    linux.setns(own["pid"], linux.CLONE_NEWPID)
+        _become_node(work, job, answer)
+    linux.setns(own_pids, linux.CLONE_NEWPID)
 
 
-def _become_node(layers: Layers, job: Job, netns: str, results: int, go: int) -> NoReturn:
+def _become_node(work: _Work, job: Job, answer: dict[str, object]) -> NoReturn:
     """In the node's first process: its file system, its cgroups, its privileges; then be pid 1."""
     try:
-        pid = int(Path("/proc/self").readlink().name)  # the host's /proc is still here: the pid that the host knows
+        answer["pid"] = int(Path("/proc/self").readlink().name)  # still the host's /proc: the pid that it knows
         linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWUTS | linux.CLONE_NEWIPC)
         socket.sethostname(job.name)
-        init.settle(f"emu-init {job.name}")
-        inodes = [os.stat(f"/proc/self/ns/{kind}").st_ino for kind in _KINDS]  # noqa: PTH116 - a hot path
+        linux.set_title(f"emu-init {job.name}", work.title)
         log = os.open(job.log, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600) if job.command else -1
-        close_all_but({0, 1, 2, results, go, log} - {-1})
+        close_all_but({0, 1, 2, work.results, work.go, log} - {-1})
         groups = [os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for path in job.cgroups]
-        rootfs.enter(layers, job.name, job.memory)
-        os.read(go, 1)  # ends when the caller closes it: the node's groups are there, with their caps
-        os.close(go)
+        rootfs.enter(work.layers, job.name, job.memory)
+        os.read(work.go, 1)  # ends when the caller closes it: the node's groups are there, with their caps
         for group in groups:
             procs = os.open(f"{job.name}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC, dir_fd=group)
             os.write(procs, b"0")
             os.close(procs)
             os.close(group)
+        os.close(work.go)
         os.environ.clear()
         linux.keep_capabilities(CAPABILITIES)
         linux.prctl(linux.PR_SET_DUMPABLE, 0)
 
         def ready() -> None:
-            _tell(results, {"node": job.name, "netns": netns, "pid": pid, "inodes": inodes})
-            os.close(results)
+            _tell(work.results, answer)
+            os.close(work.results)
 
         service = Service(job.command, job.restart, job.environment, job.cwd, log) if job.command else None
         init.serve(service, ready)
     except BaseException as error:
-        _fail(results, job.name, error)
+        _fail(work.results, job.name, error)

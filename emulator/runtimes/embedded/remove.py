@@ -19,8 +19,6 @@ from emulator.core.marks import CONTROL
 from emulator.runtimes.embedded import cgroups, state, view
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from emulator.core.lab_id import LabId
 
 _PATIENCE = 10.0
@@ -28,7 +26,9 @@ _PATIENCE = 10.0
 
 def find_labs() -> list[str]:
     """Names of all labs of which something of ours is left: state, cgroup, mount or files."""
-    places = [state_root() / "labs", view.disk_root(), *(root / CGROUP_ROOT for root in cgroups.mounted_roots())]
+    places = [state_root() / "labs", *(root / CGROUP_ROOT for root in cgroups.mounted_roots())]
+    if (disk := view.disk_root()) is not None:
+        places.append(disk)
     found = set()
     for place in places:
         if place.is_dir():
@@ -40,7 +40,7 @@ def remove(lab: LabId) -> list[str]:
     """Remove all that this runtime made for the lab; returns what it was. Raises RuntimeFailure if some stays."""
     roots = [root for root in cgroups.mounted_roots() if (root / lab.cgroup).is_dir()]
     removed = [f"process {pid}" for pid in _kill([root / lab.cgroup for root in roots])]
-    removed += _unmount([lab.directory, view.disk_root() / lab.name])
+    removed += _unmount(lab.directory)
     for root in roots:
         for group in cgroups.groups_below(root / lab.cgroup):
             if cgroups.remove_group(group):
@@ -111,12 +111,12 @@ def _wait(handles: list[int], seconds: float) -> None:
             left -= 1
 
 
-def _unmount(places: list[Path]) -> list[str]:
-    """Unmount whatever lies under these directories, the last mounted first."""
+def _unmount(place: Path) -> list[str]:
+    """Unmount whatever lies under this directory, the last mounted first."""
     removed = []
     points = [_unescape(line.split()[4]) for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     for point in reversed(points):
-        if any(Path(point).is_relative_to(place) for place in places):
+        if Path(point).is_relative_to(place):
             try:
                 linux.umount(point)
                 removed.append(f"mount {point}")
@@ -133,21 +133,21 @@ def _unescape(text: str) -> str:
 def _remove_files(lab: LabId) -> list[str]:
     """Remove the nodes' files and this runtime's state; the journal and the rest are the lab's own."""
     removed = []
-    for place in (view.disk_root() / lab.name, lab.directory / "nodes", lab.directory / "fs"):
+    disk = view.disk_root()
+    for place in (lab.directory / "nodes", lab.directory / "fs", *([disk / lab.name] if disk else [])):
         if place.is_dir():
             shutil.rmtree(place)
             removed.append(f"directory {place}")
     for name in (state.FILE, state.FILE + ".new"):
         (lab.directory / name).unlink(missing_ok=True)
-    _prune(view.disk_root(), lab.directory)
+    _prune(lab.directory)
     return removed
 
 
-def _prune(*places: Path | Iterable[Path]) -> None:
-    """rmdir these where they are empty."""
-    for place in places:
-        try:
-            os.rmdir(place)  # type: ignore[arg-type]  # noqa: PTH106
-        except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EBUSY, errno.EEXIST, errno.ENOTDIR):
-                raise
+def _prune(place: Path) -> None:
+    """rmdir this where it is empty."""
+    try:
+        place.rmdir()
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EBUSY, errno.EEXIST, errno.ENOTDIR):
+            raise

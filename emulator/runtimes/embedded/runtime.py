@@ -55,7 +55,9 @@ class EmbeddedRuntime:
             raise LabError(
                 f"nodes of a lab named {lab.name!r} are there already", fix=f"remove them with `emu down {lab.name}`"
             )
-        journal("directory", str(view.disk_root() / lab.name))
+        disk = view.disk_root()
+        if disk is not None:
+            journal("directory", str(disk / lab.name))
         for root in self._hierarchies.roots:
             journal("cgroup", str(root / lab.cgroup))
         try:
@@ -68,7 +70,10 @@ class EmbeddedRuntime:
         shown = view.of_host()
         view.data_directory().mkdir(parents=True, exist_ok=True)
         cgroups.prepare(self._hierarchies, lab)
-        layers = rootfs.prepare(view.disk_root() / lab.name, lab.directory / "fs", shown, rootfs.hosts_file(plan.hosts))
+        disk = view.disk_root()
+        layers = rootfs.prepare(
+            lab.directory / "fs", shown, rootfs.hosts_file(plan.hosts), disk / lab.name if disk else None
+        )
         made = {node.name: self._state(lab, plan, node, shown.cwd) for node in nodes}
         jobs = [self._job(lab, node, made[node.name]) for node in nodes]
         results, tell = os.pipe()
@@ -89,8 +94,7 @@ class EmbeddedRuntime:
                 if fd >= 0:
                     os.close(fd)
         for name, answer in answers.items():
-            inodes = tuple(answer.get("inodes", ()))
-            made[name] = replace(made[name], netns=answer["netns"], pid=answer.get("pid", 0), inodes=inodes)
+            made[name] = replace(made[name], netns=answer["netns"], pid=answer.get("pid", 0), inode=answer["inode"])
         state.write(lab, made)
         return {name: NodeHandle(name, node.netns, node.pid or None) for name, node in made.items()}
 
@@ -155,7 +159,7 @@ class EmbeddedRuntime:
         return EnterToken(
             node=node,
             namespaces=tuple((kind, f"/proc/{found.pid}/ns/{kind}") for kind in _KINDS),
-            inodes=found.inodes,
+            inodes=(found.inode,),
             cgroups=tuple(str(group / "cgroup.procs") for group in self._groups(lab, node)),
             environment=found.environment,
             capabilities=view.CAPABILITIES,
@@ -231,7 +235,7 @@ def _gone(name: str) -> RuntimeFailure:
 def _lives(node: NodeState) -> bool:
     """Whether its pid 1 still runs; the keeper holds the network namespace, so the inode cannot be another's."""
     try:
-        return os.stat(f"/proc/{node.pid}/ns/net").st_ino == node.inodes[0]  # noqa: PTH116
+        return os.stat(f"/proc/{node.pid}/ns/net").st_ino == node.inode  # noqa: PTH116
     except (FileNotFoundError, ProcessLookupError):
         return False
 

@@ -19,11 +19,11 @@ FILE = "embedded.json"
 
 @dataclass(frozen=True)
 class NodeState:
-    """A node as it was made: `pid` 0 and no `inodes` for a switch or router."""
+    """A node as it was made: `pid` is 0 for a switch or router, `inode` that of its network namespace."""
 
     netns: str
     pid: int = 0
-    inodes: tuple[int, ...] = ()
+    inode: int = 0
     memory: int = 0
     threads: int = 1
     cwd: str = "/"
@@ -49,7 +49,7 @@ def read(lab: LabId) -> dict[str, NodeState]:
 
 def _node(raw: dict[str, Any]) -> NodeState:
     pairs = tuple((key, value) for key, value in raw["environment"])
-    return NodeState(**raw | {"environment": pairs, "inodes": tuple(raw["inodes"])})
+    return NodeState(**raw | {"environment": pairs})
 
 
 def write(lab: LabId, nodes: Mapping[str, NodeState]) -> None:

@@ -48,9 +48,10 @@ class View:
     cwd: str
 
 
-def disk_root() -> Path:
-    """Where nodes' own files lie on disk: EMU_NODE_DIR, else /var/lib/emu."""
-    return Path(os.environ.get("EMU_NODE_DIR") or "/var/lib/emu")
+def disk_root() -> Path | None:
+    """Where nodes' own files lie on disk: EMU_NODE_DIR; None = in memory."""
+    given = os.environ.get("EMU_NODE_DIR")
+    return Path(given) if given else None
 
 
 def data_directory() -> Path:
@@ -64,7 +65,8 @@ def data_directory() -> Path:
 
 def of_host() -> View:
     """The view for this process's interpreter, checkout, data and working directory."""
-    hidden = HIDDEN | {str(disk_root()): 0o700, str(state_root()): 0o700}
+    disk = disk_root()
+    hidden = HIDDEN | {str(place): 0o700 for place in (disk, state_root()) if place is not None}
     package = Path(__file__).resolve().parents[3]
     checkout = package if (package / "pyproject.toml").is_file() else package / "emulator"
     cwd = _cwd()
