@@ -10,7 +10,7 @@ from emulator.cli.labs import LAB, pick
 def cp(
     source: str = typer.Argument(help="PATH here, or NODE:PATH."),
     target: str = typer.Argument(help="PATH here, or NODE:PATH."),
-    lab: str = LAB,
+    lab: str | None = LAB,
 ) -> None:
     """Copy a file or a directory into or out of a node: emu cp model.bin worker-1:/tmp/"""
     from emulator.core.errors import UsageError

@@ -12,8 +12,8 @@ from emulator.cli.labs import LAB, pick
 def exec_(
     context: typer.Context,
     node: str = typer.Argument(help="Node, e.g. worker-1."),
-    lab: str = LAB,
-    workdir: str = typer.Option(None, "--workdir", "-w", help="Directory in the node to start in."),
+    lab: str | None = LAB,
+    workdir: str | None = typer.Option(None, "--workdir", "-w", help="Directory in the node to start in."),
     env: list[str] = typer.Option([], "--env", "-e", help="NAME=VALUE, more than once if needed."),
 ) -> None:
     """Run a program in a node: emu exec worker-1 -- hostname. Its exit status is emu's."""

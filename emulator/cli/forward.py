@@ -10,7 +10,7 @@ from emulator.cli.labs import LAB, pick
 def forward(
     target: str = typer.Argument(help="NODE:PORT, e.g. server:8080."),
     port: int = typer.Option(0, "--port", "-p", help="Port on this host's loopback (default: a free one)."),
-    lab: str = LAB,
+    lab: str | None = LAB,
 ) -> None:
     """Listen on 127.0.0.1 and pass each connection on to a port of a node, until Ctrl-C."""
     from emulator.core.errors import UsageError

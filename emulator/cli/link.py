@@ -10,7 +10,7 @@ app = typer.Typer(help="Look after the cables of a running lab.", no_args_is_hel
 
 
 @app.command("restart")
-def restart(lab: str = LAB) -> None:
+def restart(lab: str | None = LAB) -> None:
     """Bring a dead relay back; addresses, routes and TCP flows stay."""
     found = pick(lab)
     found.links.restart(found.id)
@@ -20,7 +20,7 @@ def restart(lab: str = LAB) -> None:
 
 
 @app.command("health")
-def health(lab: str = LAB) -> None:
+def health(lab: str | None = LAB) -> None:
     """Say whether the cables carry traffic, and how late they deliver."""
     found = pick(lab)
     state = found.links.health(found.id)

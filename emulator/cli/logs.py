@@ -11,7 +11,7 @@ from emulator.cli.labs import LAB, pick
 
 def logs(
     node: str = typer.Argument(help="Node, e.g. worker-1."),
-    lab: str = LAB,
+    lab: str | None = LAB,
     follow: bool = typer.Option(False, "--follow", "-f", help="Go on as more is printed, until Ctrl-C."),
 ) -> None:
     """Print the output of the `command:` that the topology gives a node."""

@@ -10,7 +10,7 @@ from emulator.cli.exec_ import run
 from emulator.cli.labs import LAB, pick
 
 
-def shell(node: str = typer.Argument(help="Node, e.g. worker-1."), lab: str = LAB) -> None:
+def shell(node: str = typer.Argument(help="Node, e.g. worker-1."), lab: str | None = LAB) -> None:
     """Open a shell in a node."""
     from emulator.runtimes.base import Command
 

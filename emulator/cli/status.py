@@ -8,7 +8,7 @@ from emulator.cli.labs import pick, running
 
 
 def status(
-    lab: str = typer.Argument(None, help="Name of the lab; may be left out."),
+    lab: str | None = typer.Argument(None, help="Name of the lab; may be left out."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
     everything: bool = typer.Option(False, "--all", help="One line for every lab, also half-made ones."),
 ) -> None:

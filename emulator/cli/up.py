@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
 def up(
     file: Path = typer.Argument(help="Topology file, e.g. topologies/wan-10.yaml."),
-    name: str = typer.Option(None, "--name", "-n", help="Name of the lab (default: the topology's)."),
-    time_scale: float = typer.Option(None, "--time-scale", help="Real seconds for one emulated second."),
-    seed: int = typer.Option(None, "--seed", help="Seed of the random streams."),
-    runtime: str = typer.Option(None, "--runtime", help="embedded (default)."),
-    link_driver: str = typer.Option(None, "--link-driver", help="netem or relay (default: what this kernel can do)."),
+    name: str | None = typer.Option(None, "--name", "-n", help="Name of the lab (default: the topology's)."),
+    time_scale: float | None = typer.Option(None, "--time-scale", help="Real seconds for one emulated second."),
+    seed: int | None = typer.Option(None, "--seed", help="Seed of the random streams."),
+    runtime: str | None = typer.Option(None, "--runtime", help="embedded (default)."),
+    link_driver: str | None = typer.Option(
+        None, "--link-driver", help="netem or relay (default: what this kernel can do)."
+    ),
     dry_run: bool = typer.Option(False, "--dry-run", help="Print the resolved Plan and make nothing."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
     wait: bool = typer.Option(True, help="Wait until every node answers a ping."),

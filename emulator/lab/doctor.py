@@ -40,7 +40,7 @@ def _host() -> Iterator[Check]:
         from emulator.devices.host import calibration
 
         speed = calibration()
-        yield Check("calibration", "ok", speed.describe())
+        yield Check("calibration", "ok", str(speed))
     except EmuError as error:
         yield Check("calibration", "bad", error.what, error.fix)
 

@@ -44,11 +44,11 @@ class Forwarder:
             threading.Thread(target=self._connect, args=(client,), daemon=True).start()
 
     def _connect(self, client: socket.socket) -> None:
-        from emulator.core.linux import in_namespace
+        from emulator.links.netns import inside
 
         try:
             # The thread visits the node's network; a socket stays in the namespace in which it was made.
-            with in_namespace(self._netns, "net"):
+            with inside(self._netns):
                 server = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             server.connect(self._address)
         except OSError:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from emulator.core.units import Size
     from emulator.lab.state import LabState
     from emulator.links.base import CableStatistics, DriverHealth, LinkDriver
-    from emulator.runtimes.base import Runtime, Usage
+    from emulator.runtimes.base import LabRuntime, Usage
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Lab:
     finds one that is up already, which a `with` would take down as well.
     """
 
-    def __init__(self, plan: Plan, runtime: Runtime, links: LinkDriver) -> None:
+    def __init__(self, plan: Plan, runtime: LabRuntime, links: LinkDriver) -> None:
         self.id = LabId.of(plan.name)
         self.plan = plan
         self.runtime = runtime
@@ -113,7 +113,7 @@ class Lab:
         """Remove everything of this lab; returns what was removed. Idempotent."""
         from emulator.lab.remove import remove
 
-        return remove(self.id)
+        return remove(self.id, parts=(self.runtime, self.links))
 
     def node(self, name: str) -> LabNode:
         """A node that runs programs. Raises LabError for any other name."""

@@ -27,7 +27,7 @@ def make(lab: Lab, *, wait: bool) -> None:
         try:
             _make(lab, wait=wait)
         except BaseException:
-            remove(lab.id, held=True)
+            remove(lab.id, held=True, parts=(lab.runtime, lab.links))
             raise
 
 

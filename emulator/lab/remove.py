@@ -15,7 +15,8 @@ from emulator.lab import state as lab_state
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_WAIT = 10.0
+    from emulator.links.base import LinkDriver
+    from emulator.runtimes.base import LabRuntime
 
 
 @contextmanager
@@ -37,39 +38,44 @@ def _uninterrupted() -> Iterator[None]:
             signal.raise_signal(seen[0])
 
 
-def remove(lab: LabId, *, held: bool = False) -> list[str]:
+def remove(lab: LabId, *, held: bool = False, parts: tuple[LabRuntime, LinkDriver] | None = None) -> list[str]:
     """Remove the lab; returns what was removed, as "kind name" lines. `held`: the caller holds the lock already.
 
-    Raises LabError when another command is changing the lab right now.
+    Without `parts` the runtime and link driver are those that the lab's state names, or, where a crash left
+    none, all real ones. Raises LabError when another command is changing the lab right now.
     """
     if held or not lab.directory.is_dir():
-        return _remove(lab)
+        return _remove(lab, parts)
     with lab_state.locked(lab) as mine:
         if not mine:
             raise LabError(
                 f"lab {lab.name!r} is being changed by another emu command",
                 fix="wait for it, or end that command and try again",
             )
-        return _remove(lab)
+        return _remove(lab, parts)
 
 
-def _remove(lab: LabId) -> list[str]:
-    from emulator import links
-    from emulator.runtimes.embedded import EmbeddedRuntime
-
+def _remove(lab: LabId, parts: tuple[LabRuntime, LinkDriver] | None) -> list[str]:
     with _uninterrupted():
-        state = lab_state.read(lab)
+        runtime, drivers = (parts[0], [parts[1]]) if parts else _found(lab)
         if lab.directory.is_dir():
             lab_state.set_phase(lab, lab_state.REMOVING)
         # Processes go first: whatever still runs could make something new behind our back.
-        removed = EmbeddedRuntime().remove(lab) if state is None or state.runtime != "fake" else []
-        for name in [state.link_driver] if state is not None else ["relay", "netem"]:
-            removed += links.driver(name).unplug(lab)
+        removed = [*runtime.remove(lab), *(line for driver in drivers for line in driver.unplug(lab))]
         if lab.directory.is_dir():
             shutil.rmtree(lab.directory)
             removed.append(f"state {lab.directory}")
         _prune()
     return removed
+
+
+def _found(lab: LabId) -> tuple[LabRuntime, list[LinkDriver]]:
+    from emulator import links
+    from emulator.runtimes.embedded import EmbeddedRuntime
+
+    state = lab_state.read(lab)
+    names = links.REAL if state is None else (state.link_driver,)
+    return EmbeddedRuntime(), [links.driver(name) for name in names]
 
 
 def _prune() -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from emulator.core.errors import HostError, UsageError
 
 if TYPE_CHECKING:
-    from emulator.runtimes.base import Runtime
+    from emulator.runtimes.base import LabRuntime
 
 NAMES = ("embedded", "fake")
 
 
-def choose(name: str | None = None) -> Runtime:
+def choose(name: str | None = None) -> LabRuntime:
     """The runtime `name`, or `embedded` when None.
 
     Raises UsageError for an unknown name and HostError when it cannot work here.

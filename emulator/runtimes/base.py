@@ -103,6 +103,26 @@ class Runtime(Protocol):
         ...
 
 
+class CommandStarter(Protocol):
+    """A runtime whose nodes supervise the `command` that the Plan gives them."""
+
+    def start_commands(self, lab: LabId, plan: Plan) -> None:
+        """Start the nodes' own commands; their output goes to `log_path`, their restarts go by the Plan. Idempotent."""
+        ...
+
+
+class SharedPages(Protocol):
+    """A runtime whose nodes may run processes that share pages with a warmed one outside."""
+
+    def charge_shared(self, lab: LabId, node: str, size: Size) -> None:
+        """Lower the node's memory cap by `size` (absolute), and add it back to the usage shown."""
+        ...
+
+
+class LabRuntime(Runtime, CommandStarter, SharedPages, Protocol):
+    """All that a lab asks of a runtime; whoever needs less asks for less."""
+
+
 class Journal(Protocol):
     """Writes down, durably, what is about to be made: kind ("netns", "cgroup", "mount", "process", ...) and name."""
 
