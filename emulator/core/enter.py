@@ -14,6 +14,7 @@ Imports only the standard library: the warmed process calls it, and numpy or tor
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -144,7 +145,7 @@ def fork_with_report(token: EnterToken, body: Callable[[Report], None], *, keep:
     read, write = os.pipe()
     try:
         with _namespaces(token) as descriptors, _pid_namespace(descriptors.get("pid")):
-            pid = os.fork()
+            pid = _fork(token)
             if pid == 0:
                 _child(token, descriptors, body, write, {*keep})
         os.close(write)
@@ -162,6 +163,26 @@ def fork_with_report(token: EnterToken, body: Callable[[Report], None], *, keep:
     return NodeProcess(pid)
 
 
+def _fork(token: EnterToken) -> int:
+    try:
+        return os.fork()
+    except OSError as error:
+        gone = token.namespaces and error.errno == errno.ENOMEM  # a PID namespace whose pid 1 has ended
+        raise (
+            _gone(token)
+            if gone
+            else RuntimeFailure(
+                f"no process can be started ({error.strerror})", where=token.node, fix="free memory and processes"
+            )
+        ) from None
+
+
+def _gone(token: EnterToken) -> RuntimeFailure:
+    return RuntimeFailure(
+        "the node is gone (its pid 1 has ended)", where=token.node, fix="see `emu status`, and `emu logs` for why"
+    )
+
+
 @contextmanager
 def _namespaces(token: EnterToken) -> Iterator[dict[str, int]]:
     """Open the node's namespaces, and check that they are the ones that the token was made for."""
@@ -173,9 +194,9 @@ def _namespaces(token: EnterToken) -> Iterator[dict[str, int]]:
                 raise ProcessLookupError
         yield descriptors
     except (FileNotFoundError, ProcessLookupError):
-        raise RuntimeFailure(
-            "the node is gone (its pid 1 has ended)", where=token.node, fix="see `emu status`, and `emu logs` for why"
-        ) from None
+        raise _gone(token) from None
+    except PermissionError:
+        raise RuntimeFailure("its namespaces may not be entered", where=token.node, fix="run emu as root") from None
     finally:
         for fd in descriptors.values():
             os.close(fd)

@@ -16,7 +16,7 @@ from emulator.core.clock import RealClock
 from emulator.core.errors import RuntimeFailure
 from emulator.core.lab_id import CGROUP_ROOT, NAME, state_root
 from emulator.core.marks import CONTROL
-from emulator.runtimes.embedded import cgroups, state, view
+from emulator.runtimes.embedded import cgroups, state
 
 if TYPE_CHECKING:
     from emulator.core.lab_id import LabId
@@ -27,8 +27,6 @@ _PATIENCE = 10.0
 def find_labs() -> list[str]:
     """Names of all labs of which something of ours is left: state, cgroup, mount or files."""
     places = [state_root() / "labs", *(root / CGROUP_ROOT for root in cgroups.mounted_roots())]
-    if (disk := view.disk_root()) is not None:
-        places.append(disk)
     found = set()
     for place in places:
         if place.is_dir():
@@ -133,12 +131,12 @@ def _unescape(text: str) -> str:
 def _remove_files(lab: LabId) -> list[str]:
     """Remove the nodes' files and this runtime's state; the journal and the rest are the lab's own."""
     removed = []
-    disk = view.disk_root()
-    for place in (lab.directory / "nodes", lab.directory / "fs", *([disk / lab.name] if disk else [])):
+    disk = state.disk(lab)
+    for place in (lab.directory / "nodes", lab.directory / "fs", *([disk] if disk else [])):
         if place.is_dir():
             shutil.rmtree(place)
             removed.append(f"directory {place}")
-    for name in (state.FILE, state.FILE + ".new"):
+    for name in (state.FILE, state.FILE + ".new", state.DISK, state.DISK + ".new"):
         (lab.directory / name).unlink(missing_ok=True)
     _prune(lab.directory)
     return removed

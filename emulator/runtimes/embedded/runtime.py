@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from emulator.core.enter import EnterToken, NodeProcess
+from emulator.core.enter import EnterToken
 from emulator.core.errors import HostError, LabError, RuntimeFailure
 from emulator.core.units import Size
 from emulator.runtimes.base import NodeHandle, Usage, log_path
@@ -22,9 +22,11 @@ from emulator.runtimes.embedded.start import start
 from emulator.runtimes.embedded.state import NodeState
 
 if TYPE_CHECKING:
+    from emulator.core.enter import NodeProcess
     from emulator.core.lab_id import LabId
     from emulator.core.plan import NodePlan, Plan
     from emulator.runtimes.base import Command, Journal
+    from emulator.runtimes.embedded.terminal import TerminalProcess
 
 _KINDS = ("net", "pid", "mnt", "uts", "ipc")
 #: what pid 1 and a small program need
@@ -55,9 +57,9 @@ class EmbeddedRuntime:
             raise LabError(
                 f"nodes of a lab named {lab.name!r} are there already", fix=f"remove them with `emu down {lab.name}`"
             )
-        disk = view.disk_root()
-        if disk is not None:
+        if (disk := view.disk_root()) is not None:
             journal("directory", str(disk / lab.name))
+            state.replace(lab.directory / state.DISK, str(disk / lab.name))
         for root in self._hierarchies.roots:
             journal("cgroup", str(root / lab.cgroup))
         try:
@@ -70,10 +72,7 @@ class EmbeddedRuntime:
         shown = view.of_host()
         view.data_directory().mkdir(parents=True, exist_ok=True)
         cgroups.prepare(self._hierarchies, lab)
-        disk = view.disk_root()
-        layers = rootfs.prepare(
-            lab.directory / "fs", shown, rootfs.hosts_file(plan.hosts), disk / lab.name if disk else None
-        )
+        layers = rootfs.prepare(lab.directory / "fs", shown, rootfs.hosts_file(plan.hosts), state.disk(lab))
         made = {node.name: self._state(lab, plan, node, shown.cwd) for node in nodes}
         jobs = [self._job(lab, node, made[node.name]) for node in nodes]
         results, tell = os.pipe()
@@ -149,7 +148,7 @@ class EmbeddedRuntime:
         finally:
             os.close(handle)
 
-    def start(self, lab: LabId, node: str, command: Command) -> NodeProcess:
+    def start(self, lab: LabId, node: str, command: Command) -> NodeProcess | TerminalProcess:
         """See `Runtime.start`."""
         return start(self.enter(lab, node), command)
 

@@ -6,10 +6,13 @@ import errno
 import fcntl
 import os
 import termios
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from emulator.core.enter import NodeProcess, fork_with_report
+from emulator.runtimes.embedded import terminal
 from emulator.runtimes.embedded.init import become
+from emulator.runtimes.embedded.terminal import TerminalProcess
 
 if TYPE_CHECKING:
     from emulator.core.enter import EnterToken, Report
@@ -22,8 +25,28 @@ _REASONS = {
 }
 
 
-def start(token: EnterToken, command: Command) -> NodeProcess:
-    """Start `command` in the node of `token`; raises RuntimeFailure when it cannot be found or the node is gone."""
+def start(token: EnterToken, command: Command) -> NodeProcess | TerminalProcess:
+    """Start `command` in the node of `token`; raises RuntimeFailure when it cannot be found or the node is gone.
+
+    With `tty`, and the caller's own terminal as stdin, the program gets a terminal of its own, copied by `wait`.
+    """
+    if not (command.tty and terminal.is_own(command.stdin)):
+        return _start(token, command)
+    assert command.stdin is not None, "a terminal was found there"
+    master, slave = os.openpty()
+    try:
+        terminal.copy_size(command.stdin, slave)
+        env = (("TERM", os.environ.get("TERM", "linux")), *command.env)
+        process = _start(token, replace(command, stdin=slave, stdout=slave, stderr=slave, env=env))
+    except BaseException:
+        os.close(master)
+        raise
+    finally:
+        os.close(slave)
+    return TerminalProcess(process, master, command.stdin, command.stdin if command.stdout is None else command.stdout)
+
+
+def _start(token: EnterToken, command: Command) -> NodeProcess:
     environment = dict(token.environment) | dict(command.env)
     streams = (command.stdin, command.stdout, command.stderr)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 FILE = "embedded.json"
+DISK = "embedded.disk"
 
 
 @dataclass(frozen=True)
@@ -79,3 +80,11 @@ def shared(lab: LabId, node: str) -> int:
         return int((lab.node_directory(node) / "shared").read_text())
     except FileNotFoundError:
         return 0
+
+
+def disk(lab: LabId) -> Path | None:
+    """The directory outside the lab's own that holds its nodes' files, if there is one."""
+    try:
+        return Path((lab.directory / DISK).read_text())
+    except FileNotFoundError:
+        return None
