@@ -13,12 +13,10 @@ import signal
 import socket
 import sys
 import time
-import traceback
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from emulator.core.clock import RealClock
 from emulator.core.errors import EmuError
 from emulator.core.linux import PR_SET_PDEATHSIG, die_with_parent, prctl
 from emulator.core.marks import join_control_group
@@ -85,6 +83,8 @@ def _supervise(directory: Path, taps: Sequence[int], listener: socket.socket, ch
         sys.stderr.write(f"relay {child} ended with {code}, start number {restarts + 1}\n")
         sys.stderr.flush()
         if time.monotonic() - started < _HASTY:
+            from emulator.core.clock import RealClock  # late: its imports cost 15 ms at each `emu up`
+
             RealClock().sleep(_HASTY)
 
 
@@ -99,6 +99,8 @@ def _relay(
             channel.close()
         server.run()
     except BaseException:
+        import traceback
+
         traceback.print_exc()
         sys.stderr.flush()
         os._exit(1)
