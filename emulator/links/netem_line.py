@@ -68,13 +68,14 @@ def line_of(impairment: Impairment, mtu: int, where: str) -> Line:
         )
     packet = mtu + impairment.overhead
     room = _MOST_BYTES if impairment.rate is None else min(_MOST_BYTES, int(impairment.queue) + packet)
-    burst = max(packet + ETHERNET, min(int(rate * _BURST), room // 2))
-    in_flight = rate * (impairment.delay + impairment.jitter) + burst
+    at_once = max(packet, min(int(rate * _BURST), room // 2))
+    in_flight = rate * (impairment.delay + impairment.jitter) + at_once
     return Line(
         rate=rate,
-        burst=burst,
-        # netem holds the burst, so tbf holds the rest; a queue of tbf holds at least one packet.
-        queue=max(packet, room - burst),
+        # The kernel warns where the burst is not a whole frame.
+        burst=at_once + ETHERNET,
+        # netem holds what comes at once, so tbf holds the rest; a queue of tbf holds at least one packet.
+        queue=max(packet, room - at_once),
         overhead=impairment.overhead - ETHERNET,
         delay=round(impairment.delay * 1e9),
         jitter=round(impairment.jitter * 1e9),
