@@ -18,13 +18,15 @@ _REFERENCE = "docs/experiments.md lists every key"
 def nearest(name: str, known: Iterable[str]) -> str:
     """A remedy for a name that is not known: the nearest that is, and what there is."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, 1, 0.5)
+    near = difflib.get_close_matches(name, names, 1, 0.6)
     return f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(names)}"
 
 
 def explain(error: ValidationError, model: type[BaseModel], where: Callable[..., str]) -> ExperimentError:
-    """The first complaint as an ExperimentError; `where(*path)` gives the place of a path in the file."""
-    first = error.errors(include_url=False)[0]
+    """The complaint that helps most as an ExperimentError; `where(*path)` gives the place of a path in the file."""
+    complaints = error.errors(include_url=False)
+    # A misspelt key is also a missing one: the misspelling is what helps.
+    first = next((item for item in complaints if item["type"] == "extra_forbidden"), complaints[0])
     path = tuple(first["loc"])
     key = ".".join(str(step) for step in path)
     if first["type"] == "extra_forbidden":

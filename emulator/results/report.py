@@ -18,7 +18,7 @@ def rebuild(run: Run) -> dict[str, Any]:
 
     Also for a run cut short, with what it has. Raises ResultError where records cannot be read or files written.
     """
-    found = {name: repeats for name, repeats in traces(run).items() if repeats}
+    found = traces(run)
     summary = summarise(run, found)
     run.write("summary.json", summary)
     run.write_text("report.html", render(summary, figures.all_plots(summary, found)))

@@ -42,13 +42,14 @@ FIGURES = (
 
 
 def traces(run: Run) -> dict[str, list[Trace]]:
-    """All repeats that left records, by variant in the experiment's order."""
+    """All repeats that were begun, by variant in the experiment's order."""
     experiment = run.read("experiment.json")
     found = {}
     for variant in experiment["variants"]:
         directory = run.directory / variant["name"]
         repeats = sorted((path for path in directory.glob("*") if path.name.isdigit()), key=lambda path: int(path.name))
-        found[str(variant["name"])] = [trace.read(path) for path in repeats]
+        if repeats:
+            found[str(variant["name"])] = [trace.read(path) for path in repeats]
     return found
 
 
@@ -62,12 +63,12 @@ def summarise(run: Run, read: Mapping[str, Sequence[Trace]] | None = None) -> di
     """The summary of a run, also of one cut short. Raises ResultError where records cannot be read."""
     experiment, facts, plan = run.read("experiment.json"), run.read("run.json"), plan_of(run)
     found = traces(run) if read is None else read
-    if not any(found.values()):
+    if not found:
         raise ResultError("this run has no records", where=str(run.directory), fix="run the experiment again")
     variants = {
         item["name"]: _variant(item, found[item["name"]], plan, experiment)
         for item in experiment["variants"]
-        if found[item["name"]]
+        if item["name"] in found
     }
     baseline = experiment.get("baseline")
     base = variants.get(baseline) if baseline else None
