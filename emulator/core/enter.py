@@ -17,16 +17,17 @@ from __future__ import annotations
 import errno
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 from emulator.core import linux
-from emulator.core.clock import RealClock
 from emulator.core.errors import RuntimeFailure
 
 #: what a child says on its report pipe before it runs; nothing = it runs
@@ -66,42 +67,65 @@ class EnterToken:
         )
 
 
-@dataclass
 class NodeProcess:
     """A child of the calling process that lives in a node; the subset of `subprocess.Popen` that one needs.
 
     `pid` is in the caller's numbering. `wait` and `poll` give the exit status, negative for a signal.
     """
 
-    pid: int
-    returncode: int | None = field(default=None)
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._lock = threading.Lock()
+        _children[pid] = self
 
     def poll(self) -> int | None:
         """The exit status, or None while it runs."""
-        if self.returncode is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.returncode = os.waitstatus_to_exitcode(status)
+        with self._lock:
+            if self.returncode is None:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                if pid:
+                    self.returncode = os.waitstatus_to_exitcode(status)
+                    _children.pop(pid, None)
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end; raises subprocess.TimeoutExpired after `timeout` real seconds."""
-        if timeout is None and self.returncode is None:
-            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        clock, pause = RealClock(), 0.0005
-        deadline = clock.now() + (timeout or 0)
-        while self.poll() is None:
-            if clock.now() >= deadline:
-                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
-            pause = min(pause * 2, 0.02, max(deadline - clock.now(), 0))
-            clock.sleep(pause)
-        assert self.returncode is not None
-        return self.returncode
+        if self.poll() is None and not self._await_end(timeout):
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
+        ended = self.poll()
+        assert ended is not None, "it has been seen to end"
+        return ended
+
+    def _await_end(self, timeout: float | None) -> bool:
+        try:
+            handle = os.pidfd_open(self.pid)
+        except ProcessLookupError:  # another thread has just taken its status
+            return True
+        try:
+            watch = select.poll()
+            watch.register(handle, select.POLLIN)
+            return bool(watch.poll(None if timeout is None else max(timeout, 0) * 1000))
+        finally:
+            os.close(handle)
 
     def send_signal(self, sig: int) -> None:
         """Send it a signal; nothing happens when it has ended."""
         if self.poll() is None:
             os.kill(self.pid, sig)
+
+
+#: this process's children in nodes whose exit status nobody has asked for yet
+_children: dict[int, NodeProcess] = {}
+
+
+def reap_ended() -> None:
+    """Take the exit status of all children in nodes that have ended, each into its `NodeProcess`.
+
+    The kernel keeps a node's pid 1 from ending for good as long as a child of ours in there is a zombie.
+    """
+    for process in list(_children.values()):
+        process.poll()
 
 
 def fork_into(token: EnterToken, run: Callable[[], int | None], *, keep: Iterable[int] = ()) -> NodeProcess:
@@ -225,6 +249,7 @@ def _child(
         os.close(pipe)
 
     try:
+        _children.clear()
         enter(token, descriptors)
         close_all_but({0, 1, 2, pipe, *keep})
         body(report)
@@ -246,6 +271,7 @@ def enter(token: EnterToken, descriptors: dict[str, int]) -> None:
     for kind in ("net", "uts", "ipc", "mnt"):
         if kind in descriptors:
             linux.setns(descriptors[kind], linux.NAMESPACE_FLAGS[kind])
+    linux.prctl(linux.PR_SET_DUMPABLE, 0)  # until an exec: this memory is a copy of the caller's
     linux.bound_capabilities(token.capabilities)
     linux.keep_capabilities(token.capabilities)
     os.environ.clear()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from emulator.core import linux
 from emulator.core.clock import RealClock
+from emulator.core.enter import reap_ended
 from emulator.core.errors import RuntimeFailure
 from emulator.core.lab_id import CGROUP_ROOT, NAME, state_root
 from emulator.core.marks import CONTROL
@@ -104,7 +105,8 @@ def _wait(handles: list[int], seconds: float) -> None:
         poll.register(handle, select.POLLIN)
     left = len(handles)
     while left and clock.now() < deadline:
-        for handle, _ in poll.poll(max(1, int((deadline - clock.now()) * 1000))):
+        reap_ended()
+        for handle, _ in poll.poll(20):
             poll.unregister(handle)
             left -= 1
 
