@@ -40,7 +40,6 @@ class Lane:
     """State of one direction. `queue` holds (arrival, finish, packets, IP bytes, frame) in order of arrival."""
 
     __slots__ = (
-        "bound",
         "bytes",
         "held",
         "lost",
@@ -66,13 +65,13 @@ class Lane:
 
     def _bind(self, setting: Setting) -> None:
         """How many packets of a super-packet stay together: a millisecond of line, and half the queue at most."""
-        self.bound = self.most = 64
+        self.most = 64
         if not setting.rate:
             return
         line = int(setting.rate / 8 * BURST / self.mtu)
-        self.bound = max(1, min(64, max(2, line), int(setting.queue / 2 / self.mtu)))
+        bound = max(1, min(64, max(2, line), int(setting.queue / 2 / self.mtu)))
         # On a line that is not slow, half as much again is better than a second frame for a few packets.
-        self.most = self.bound if line < 2 else self.bound * 3 // 2
+        self.most = bound if line < 2 else bound * 3 // 2
 
     def accept(self, now: float, data: bytes) -> None:
         """Take a frame read at `now`: whole where it is short enough for one burst, and no packet of it is lost."""
