@@ -17,7 +17,7 @@ from emulator.core.errors import LinkError
 from emulator.core.lab_id import LabId
 from emulator.links import netem_hub, netem_line
 from emulator.links.netem import NetemDriver
-from tests.kernel.wire import cable, impairment, namespaces, packet_socket, receive, send
+from tests.kernel.wire import cable, impairment, namespaces, receive, send, sockets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,73 +69,73 @@ def test_nodes_hold_no_queueing_discipline(plug: Callable[..., list[Path]]) -> N
 
 
 def test_a_lone_packet_takes_its_time_on_the_line(plug: Callable[..., list[Path]]) -> None:
-    a, b = (packet_socket(path) for path in plug(impairment(100e3, delay=0.05, over=100)))
-    (sent,) = send(a, 1400)
-    (frame,) = receive(b, 1, 5)
-    wanted = 0.05 + (1400 + 100) * 8 / 100e3
-    assert wanted <= frame.at - sent < wanted + LATE
+    with sockets(plug(impairment(100e3, delay=0.05, over=100))) as (a, b):
+        (sent,) = send(a, 1400)
+        (frame,) = receive(b, 1, 5)
+        wanted = 0.05 + (1400 + 100) * 8 / 100e3
+        assert wanted <= frame.at - sent < wanted + LATE
 
 
 def test_directions_are_apart(plug: Callable[..., list[Path]]) -> None:
-    a, b = (packet_socket(path) for path in plug(impairment(delay=0.3), impairment(delay=0.05)))
-    (there,) = send(a, 100)
-    (frame,) = receive(b, 1, 5)
-    (back,) = send(b, 100)
-    (answer,) = receive(a, 1, 5)
-    assert 0.3 <= frame.at - there < 0.3 + LATE
-    assert 0.05 <= answer.at - back < 0.05 + LATE
+    with sockets(plug(impairment(delay=0.3), impairment(delay=0.05))) as (a, b):
+        (there,) = send(a, 100)
+        (frame,) = receive(b, 1, 5)
+        (back,) = send(b, 100)
+        (answer,) = receive(a, 1, 5)
+        assert 0.3 <= frame.at - there < 0.3 + LATE
+        assert 0.05 <= answer.at - back < 0.05 + LATE
 
 
 def test_the_queue_is_bytes_beside_the_packet_on_the_line(lab: LabId, plug: Callable[..., list[Path]]) -> None:
-    a, b = (packet_socket(path) for path in plug(impairment(200e3, delay=0.5, queue=6000)))
-    send(a, 1500, 20)
-    # One on the line and four that wait; half a second of flight holds none of the queue.
-    frames = receive(b, 20, 3)
-    counted = NetemDriver().statistics(lab)["link-0"].a_to_b
-    assert [frame.number for frame in frames] == [0, 1, 2, 3, 4]
-    assert (counted.packets, counted.bytes, counted.overflowed, counted.lost) == (5, 7500, 15, 0)
-    gaps = [late.at - early.at for early, late in pairwise(frames)]
-    assert sum(gaps) == pytest.approx(4 * 1500 * 8 / 200e3, abs=LATE)
+    with sockets(plug(impairment(50e3, delay=0.5, queue=6000))) as (a, b):
+        send(a, 1500, 20)
+        # One on the line and four that wait; half a second of flight holds none of the queue.
+        frames = receive(b, 20, 3)
+        counted = NetemDriver().statistics(lab)["link-0"].a_to_b
+        assert [frame.number for frame in frames] == [0, 1, 2, 3, 4]
+        assert (counted.packets, counted.bytes, counted.overflowed, counted.lost) == (5, 7500, 15, 0)
+        gaps = [late.at - early.at for early, late in pairwise(frames)]
+        assert sum(gaps) == pytest.approx(4 * 1500 * 8 / 50e3, abs=LATE)
 
 
 def test_jitter_keeps_order_and_spreads(plug: Callable[..., list[Path]]) -> None:
-    a, b = (packet_socket(path) for path in plug(impairment(delay=0.1, jitter=0.08)))
-    times = send(a, 100, 150, gap=0.02)
-    frames = receive(b, 150, 2)
-    assert [frame.number for frame in frames] == list(range(150))
-    delays = sorted(frame.at - sent for frame, sent in zip(frames, times, strict=True))
-    assert delays[0] >= 0.02
-    assert delays[-15] - delays[15] > 0.05
-    assert delays[75] < 0.1 + 0.08 + LATE
+    with sockets(plug(impairment(delay=0.1, jitter=0.08))) as (a, b):
+        times = send(a, 100, 150, gap=0.02)
+        frames = receive(b, 150, 2)
+        assert [frame.number for frame in frames] == list(range(150))
+        delays = sorted(frame.at - sent for frame, sent in zip(frames, times, strict=True))
+        assert delays[0] >= 0.02
+        assert delays[-15] - delays[15] > 0.05
+        assert delays[75] < 0.1 + 0.08 + LATE
 
 
 def test_what_is_lost_and_what_is_beyond_the_limit_are_counted_apart(
     lab: LabId, plug: Callable[..., list[Path]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(netem_line, "_MOST_PACKETS", 50)
-    a, b = (packet_socket(path) for path in plug(impairment(delay=1.0, loss=0.2)))
-    send(a, 100, 400)
-    frames = receive(b, 400, 3)
-    counted = NetemDriver().statistics(lab)["link-0"].a_to_b
-    assert len(frames) == counted.packets
-    assert 50 <= counted.packets < 400  # the limit, and more where sending took longer than the delay
-    assert 30 < counted.lost < 150
-    assert counted.unasked > 0
-    assert counted.packets + counted.lost + counted.overflowed + counted.unasked == 400
+    with sockets(plug(impairment(delay=1.0, loss=0.2))) as (a, b):
+        send(a, 100, 400)
+        frames = receive(b, 400, 3)
+        counted = NetemDriver().statistics(lab)["link-0"].a_to_b
+        assert len(frames) == counted.packets
+        assert 50 <= counted.packets < 400  # the limit, and more where sending took longer than the delay
+        assert 30 < counted.lost < 150
+        assert counted.unasked > 0
+        assert counted.packets + counted.lost + counted.overflowed + counted.unasked == 400
 
 
 def test_change_is_whole_or_not_at_all_and_keeps_the_queue(lab: LabId, plug: Callable[..., list[Path]]) -> None:
-    a, b = (packet_socket(path) for path in plug(impairment(200e3, queue=100_000)))
-    driver = NetemDriver()
-    before = tc(lab.directory / "netem" / "hub", "qdisc")
-    with pytest.raises(LinkError, match="the kernel did not take a setting as it was given \\(jitter 3000000000"):
-        driver.change(lab, "link-0", impairment(1e6, delay=0.2), impairment(jitter=3))
-    assert tc(lab.directory / "netem" / "hub", "qdisc") == before
-    send(a, 1500, 30)
-    driver.change(lab, "link-0", impairment(2e6, queue=100_000), impairment())
-    frames = receive(b, 30, 2)
-    assert len(frames) == 30
-    assert frames[-1].at - frames[0].at < 1.5  # at the old rate it takes 1.8 s
+    with sockets(plug(impairment(200e3, queue=100_000))) as (a, b):
+        driver = NetemDriver()
+        before = tc(lab.directory / "netem" / "hub", "qdisc")
+        with pytest.raises(LinkError, match="the kernel did not take a setting as it was given \\(jitter 3000000000"):
+            driver.change(lab, "link-0", impairment(1e6, delay=0.2), impairment(jitter=3))
+        assert tc(lab.directory / "netem" / "hub", "qdisc") == before
+        send(a, 1500, 30)
+        driver.change(lab, "link-0", impairment(2e6, queue=100_000), impairment())
+        frames = receive(b, 30, 2)
+        assert len(frames) == 30
+        assert frames[-1].at - frames[0].at < 1.5  # at the old rate it takes 1.8 s
 
 
 def test_many_cables_have_names_of_their_own_and_one_change_touches_one(lab: LabId, tmp_path: Path) -> None:

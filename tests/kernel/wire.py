@@ -6,7 +6,7 @@ import os
 import socket
 import struct
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from emulator.core import linux
@@ -24,10 +24,11 @@ _TYPE = 0x88B5
 _HEADER = 14
 #: SO_SNDBUFFORCE and SO_RCVBUFFORCE, which Python does not name
 _BUFFERS_BY_FORCE = (32, 33)
+_TIMESTAMPNS = 35
 
 
 class Frame(NamedTuple):
-    """A frame that came in: seconds on the monotonic clock, the number in it, and its bytes without the header."""
+    """A frame that came in: when (the kernel's stamp), the number in it, and its bytes without the header."""
 
     at: float
     number: int
@@ -72,8 +73,14 @@ def cable(paths: list[Path], a_to_b: Impairment, b_to_a: Impairment, number: int
     return Cable(f"link-{number}", ends[0], ends[1], a_to_b, b_to_a)
 
 
-def packet_socket(path: Path, interface: str = "eth0") -> socket.socket:
-    """A raw socket on an interface in a namespace."""
+@contextmanager
+def sockets(paths: list[Path]) -> Iterator[list[socket.socket]]:
+    """A raw socket on eth0 of each namespace."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(_socket(path)) for path in paths]
+
+
+def _socket(path: Path) -> socket.socket:
 
     def work() -> socket.socket:
         descriptor = os.open(path, os.O_RDONLY)
@@ -82,7 +89,8 @@ def packet_socket(path: Path, interface: str = "eth0") -> socket.socket:
         finally:
             os.close(descriptor)
         made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_TYPE))
-        made.bind((interface, _TYPE))
+        made.bind(("eth0", _TYPE))
+        made.setsockopt(socket.SOL_SOCKET, _TIMESTAMPNS, 1)
         for option in _BUFFERS_BY_FORCE:
             made.setsockopt(socket.SOL_SOCKET, option, 1 << 24)
         return made
@@ -95,7 +103,7 @@ def send(sender: socket.socket, nbytes: int, count: int = 1, gap: float = 0.0) -
     times = []
     for number in range(count):
         head = b"\xff" * 6 + b"\x02\x00\x00\x00\x00\x01" + struct.pack("!HI", _TYPE, number)
-        times.append(time.monotonic())
+        times.append(time.clock_gettime(time.CLOCK_REALTIME))
         sender.send(head.ljust(nbytes + _HEADER, b"\0"))
         if gap:
             time.sleep(gap)
@@ -108,8 +116,11 @@ def receive(receiver: socket.socket, count: int, timeout: float) -> list[Frame]:
     receiver.settimeout(timeout)
     for _ in range(count):
         try:
-            data = receiver.recv(70_000)
+            data, control, _, _ = receiver.recvmsg(70_000, 64)
         except TimeoutError:
             break
-        frames.append(Frame(time.monotonic(), struct.unpack_from("!I", data, _HEADER)[0], len(data) - _HEADER))
+        seconds, nanoseconds = struct.unpack_from("=qq", control[0][2])
+        frames.append(
+            Frame(seconds + nanoseconds / 1e9, struct.unpack_from("!I", data, _HEADER)[0], len(data) - _HEADER)
+        )
     return frames
