@@ -29,10 +29,11 @@ EVALUATOR = "evaluator"
 class World:
     """Roles on a Plan. `run` goes on until all have ended, or one fails."""
 
-    def __init__(self, plan: Plan, specs: Sequence[RoleSpec], records: Records) -> None:
+    def __init__(self, plan: Plan, specs: Sequence[RoleSpec], records: Records, evaluate_from: float = 0.0) -> None:
         self.env = simpy.Environment()
         self.records = records
         self._specs = specs
+        self._evaluate_from = evaluate_from
         self._network = Network(self.env, plan)
         self._failure: EmuError | None = None
         names = [spec.node for spec in specs]
@@ -81,6 +82,8 @@ class World:
 
     def evaluate(self, t: float, parameters: Sequence[Any], fields: dict[str, Any]) -> None:
         """Evaluate a snapshot here and now: no time passes for the roles."""
+        if t < self._evaluate_from:
+            return
         spec = self._specs[0]
         accuracy, loss = evaluate(spec.workload, spec.data_directory, parameters)
         found = {"accuracy": accuracy, "loss": loss if math.isfinite(loss) else None, "snapshot_t": round(t, 6)}

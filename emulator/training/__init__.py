@@ -12,7 +12,8 @@ def preload(workload: Workload) -> None:
     """Import all that the roles of a workload will need, the framework first of all.
 
     For the warmed process that forks roles: nothing here computes, so no parallel region is ever run, and no thread
-    started. Raises ExperimentError for a model or data set that is not known.
+    started but those of numpy's BLAS, which starts them at import unless OPENBLAS_NUM_THREADS is 1. Raises
+    ExperimentError for a model or data set that is not known.
     """
     # evaluation is for the evaluator, which is forked from the same process.
     from emulator.training import compressors, data, evaluation, exchanges, models, plugins, roles  # noqa: F401

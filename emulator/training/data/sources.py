@@ -10,6 +10,7 @@ import signal
 import subprocess
 import tarfile
 import time
+import urllib.error
 import urllib.request
 import zlib
 from dataclasses import dataclass
@@ -64,8 +65,11 @@ class Mirror:
     def _download(self, url: str, target: Path, deadline: float) -> None:
         try:
             answer = urllib.request.urlopen(url, timeout=self.connect_seconds)
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise SourceFailed(f"it answers {error.code} {error.reason}") from None
         except (OSError, http.client.HTTPException) as error:
-            raise SourceFailed(str(getattr(error, "reason", None) or error)) from None
+            raise SourceFailed(str(getattr(error, "reason", error))) from None
         with answer, target.open("wb") as file:
             while chunk := self._read(answer):
                 file.write(chunk)

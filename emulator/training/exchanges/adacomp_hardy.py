@@ -35,7 +35,8 @@ class AdaComp(Asgd):
     """
 
     default_compressor = "top-k"
-    apply_flops_per_parameter = 50.0
+    # Measured: 0.83 ms at c = 0.01 and ten updates of delay, on the same host.
+    apply_flops_per_parameter = 175.0
 
     def __init__(self, layout: Layout, variant: Variant, seed: int, compressor: Compressor) -> None:
         super().__init__(layout, variant, seed, compressor)

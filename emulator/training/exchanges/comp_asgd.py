@@ -9,4 +9,5 @@ class CompAsgd(Asgd):
     """The top share of each variable, applied at the full learning rate however old it is."""
 
     default_compressor = "top-k"
-    apply_flops_per_parameter = 20.0
+    # Measured: 0.06 ms at c = 0.01, on the same host.
+    apply_flops_per_parameter = 13.0

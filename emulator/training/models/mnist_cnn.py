@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 # Multiply-adds of one image's forward pass: conv1, conv2, dense1, dense2.
 MULTIPLY_ADDS = 28 * 28 * 32 * 9 + 14 * 14 * 64 * 32 * 9 + 3136 * 128 + 128 * 10
-# Share of SGEMM's speed that a step of batch 10 reaches on one core (tests/bench/training.py).
+# Share of SGEMM's speed that a step of batch 10 reaches on one core; 0.28 to 0.49 was seen, turn by turn with SGEMM,
+# the lower the busier the host's other core (tests/bench/training.py).
 EFFICIENCY = 0.35
 
 
