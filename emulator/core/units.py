@@ -114,7 +114,7 @@ class Delay(Quantity):
     __slots__ = ()
     noun, example = "delay", "35 ms"
     units: ClassVar[Mapping[str, float]] = {
-        "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0
+        "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0
     }  # fmt: skip
     shown = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 

@@ -173,14 +173,16 @@ class Network:
     def route_table(self, node: str) -> tuple[RoutePlan, ...]:
         """A host's or router's static routes: one for the whole lab where there is but one way out."""
         own = self.at(node)
-        if len(own) == 1 and not self.graph.passes(node):
-            routers = [peer for peer in own[0].segment.members if self.graph.passes(peer)]
-            if not routers:
-                return ()
-            if len(routers) == 1:
-                via = self.addresses[routers[0], own[0].segment.members[routers[0]]].ip
-                return (RoutePlan(self.supernet, via, own[0].interface),)
-        return tuple(self._full_table(node, own))
+        if len(own) != 1 or self.graph.passes(node):
+            return tuple(self._full_table(node, own))
+        others = [peer for peer in own[0].segment.members if peer != node]
+        routers = [peer for peer in others if self.graph.passes(peer)]
+        # Elsewhere than in a tree, a neighbour with a second line may be reached sooner by that one.
+        detours = any(len(self.graph.at[peer]) > 1 for peer in others if peer not in routers)
+        if len(routers) > 1 or (detours and not self.graph.is_tree):
+            return tuple(self._full_table(node, own))
+        vias = [self.addresses[router, own[0].segment.members[router]].ip for router in routers]
+        return tuple(RoutePlan(self.supernet, via, own[0].interface) for via in vias)
 
     def _full_table(self, node: str, own: list[_Addressed]) -> list[RoutePlan]:
         attached = {one.segment.name for one in own}

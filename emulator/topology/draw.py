@@ -63,7 +63,7 @@ def _graph(plan: Plan) -> nx.Graph[str]:
 
 
 def _layout(graph: nx.Graph[str]) -> dict[str, Any]:
-    """A tree on rings around its best connected node; anything else by springs, or as a circle where it is large."""
+    """A tree on rings around its middle; anything else by springs, or as a circle where it is large."""
     import networkx as nx
 
     if nx.is_tree(graph):
@@ -77,7 +77,7 @@ def _rings(graph: nx.Graph[str]) -> dict[str, Any]:
     """Each node on the ring of its distance from the root, over an arc in proportion to the leaves behind it."""
     import networkx as nx
 
-    root = max(graph, key=lambda name: (graph.degree[name], -list(graph).index(name)))
+    root = max(nx.center(graph), key=lambda name: graph.degree[name])
     order = [root, *(child for _, child in nx.bfs_edges(graph, root))]
     parents = dict(nx.bfs_predecessors(graph, root))
     leaves = dict.fromkeys(order, 0)
@@ -109,13 +109,17 @@ def _draw_nodes(plan: Plan, place: dict[str, Any], axes: Axes) -> None:
         axes.scatter([x], [y], s=size, c=colour, marker=marker, zorder=3, edgecolors="white", linewidths=2)
         kind = node.device if node.kind == "host" else node.kind
         text = f"{node.name}\n{kind}"
+        # A host's name stands outwards of it, where no link passes; a switch's or router's below.
+        distance = math.hypot(x, y)
+        outer = node.kind == "host" and distance > 1e-6
+        out = (x / distance, y / distance) if outer else (0.0, -1.0)
         axes.annotate(
             text,
             (x, y),
-            xytext=(0, -27),
+            xytext=(out[0] * 50, out[1] * 38 - (0 if outer else 6)),
             textcoords="offset points",
             ha="center",
-            va="top",
+            va="center",
             fontsize=9.5,
             zorder=5,
             bbox={"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.8},
@@ -127,7 +131,7 @@ def _draw_links(plan: Plan, place: dict[str, Any], axes: Axes) -> None:
         (xa, ya), (xb, yb) = place[link.a.node], place[link.b.node]
         axes.plot([xa, xb], [ya, yb], color="#b8bcc4", linewidth=1.6, zorder=1)
         axes.annotate(
-            _label(link, left=link.a.node if (xa, -ya) <= (xb, -yb) else link.b.node),
+            _label(link, xb - xa, yb - ya),
             ((xa + xb) / 2, (ya + yb) / 2),
             ha="center",
             va="center",
@@ -137,19 +141,25 @@ def _draw_links(plan: Plan, place: dict[str, Any], axes: Axes) -> None:
         )
 
 
-def _label(link: LinkPlan, left: str) -> str:
+def _label(link: LinkPlan, dx: float, dy: float) -> str:
     """What the link does; where the directions differ, an arrow points the way that each takes in the drawing."""
-    right_way, left_way = (link.a_to_b, link.b_to_a) if link.a.node == left else (link.b_to_a, link.a_to_b)
+    there, back = ("→", "←") if abs(dx) >= abs(dy) else ("↑", "↓")
+    ways = (link.a_to_b, link.b_to_a)
+    if (dx if there == "→" else dy) < 0:
+        ways = (link.b_to_a, link.a_to_b)
+    rates, delays, losses = ([getattr(way, name) for way in ways] for name in ("rate", "delay", "loss"))
     lines = []
-    if right_way.rate == left_way.rate:
-        lines.append(rate_text(right_way.rate))
+    if rates[0] == rates[1]:
+        lines.append(rate_text(rates[0]))
     else:
-        lines += [f"→ {rate_text(right_way.rate)}", f"← {rate_text(left_way.rate)}"]
-    if right_way.delay == left_way.delay:
-        lines.append(delay_text(right_way.delay))
+        lines += [f"{there} {rate_text(rates[0])}", f"{back} {rate_text(rates[1])}"]
+    if delays[0] == delays[1]:
+        lines.append(delay_text(delays[0]))
     else:
-        lines.append(f"→ {delay_text(right_way.delay)} ← {delay_text(left_way.delay)}")
-    losses = {way.loss for way in (right_way, left_way)}
+        lines.append(f"{there} {delay_text(delays[0])} {back} {delay_text(delays[1])}")
+    spread = max(way.jitter for way in ways)
+    if spread:
+        lines[-1] += f" ± {delay_text(spread)}"
     if max(losses):
-        lines.append(" / ".join(f"{loss * 100:g} %" for loss in sorted(losses)) + " lost")
+        lines.append(" / ".join(f"{loss * 100:g} %" for loss in sorted(set(losses))) + " lost")
     return "\n".join(lines)
