@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.core.errors import ResultError, TrainingError
 from emulator.core.record import RecordWriter
+from emulator.training.snapshot import SUFFIX
 from emulator.training.tail import Tail
 from emulator.training.zygote import Ended
 
@@ -82,6 +83,10 @@ class Crew:
     def note(self, t: float, node: str, kind: str, **fields: Any) -> None:
         """Write a record about a node that cannot write it itself."""
         RecordWriter(self._notes, node)(t, kind, fields)
+
+    def left(self) -> int:
+        """How many snapshots are still to be evaluated."""
+        return len(list(self.snapshots.glob(f"*{SUFFIX}")))
 
     def signal(self, names: Iterable[str], number: int) -> None:
         """Send a signal to those that run."""

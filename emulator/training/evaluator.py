@@ -1,13 +1,14 @@
 """The evaluator: a process of the host, beside the run, that turns snapshots into `evaluation` records.
 
-It stands outside the nodes and the links, and takes only what CPU the roles leave (SCHED_IDLE, in a scheduling group
-of its own). What it does not manage during the run it drains after it, then with all cores.
+It stands outside the nodes and the links. While roles run, it takes only the CPU that they leave; what it does not
+manage then, a second one drains after the run, with all cores and at normal priority.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import signal
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.clock import RealClock
@@ -20,32 +21,30 @@ if TYPE_CHECKING:
     from emulator.training.spec import Workload
 
 NODE = "evaluator"
-#: a file of this name in the snapshot directory says that no more will come
-END = "end"
 POLL = 0.1
 
 
-def evaluate_all(workload: Workload, data_directory: str, snapshots: int, records: int) -> None:
-    """Evaluate snapshots in order, deleting each, until the directory holds `END` and nothing else.
-
-    Record: t and `snapshot_t` = the snapshot's emulated time, `updates`, `accuracy`, `loss` (null if not finite), and
-    whatever else the role handed to `snapshot`.
-    """
+def accompany(workload: Workload, data_directory: str, snapshots: int, records: int) -> None:
+    """Evaluate snapshots as they come, in order, until SIGTERM; see `drain` for the records."""
     yield_to_others()
     use_threads(1)
-    write, clock, alone = RecordWriter(records, NODE), RealClock(), False
+    write, clock = RecordWriter(records, NODE), RealClock()
     while True:
-        ended = END in os.listdir(snapshots)
-        names = snapshot.waiting(snapshots)
-        if ended and not names:
-            return
-        if ended and not alone:
-            alone = True
-            use_threads(len(os.sched_getaffinity(0)))
-        if names:
-            _evaluate(workload, data_directory, snapshots, names[0], write)
-        else:
-            clock.sleep(POLL)
+        for name in snapshot.waiting(snapshots):
+            _evaluate(workload, data_directory, snapshots, name, write)
+        clock.sleep(POLL)
+
+
+def drain(workload: Workload, data_directory: str, snapshots: int, records: int) -> None:
+    """Evaluate the snapshots that lie there, on all cores.
+
+    Record: t and `snapshot_t` = the snapshot's emulated time, `updates`, `accuracy`, `loss` (null if not finite), and
+    whatever else the role handed to `snapshot`. An evaluated snapshot is deleted.
+    """
+    use_threads(len(os.sched_getaffinity(0)))
+    write = RecordWriter(records, NODE)
+    for name in snapshot.waiting(snapshots):
+        _evaluate(workload, data_directory, snapshots, name, write)
 
 
 def _evaluate(workload: Workload, data_directory: str, snapshots: int, name: str, write: RecordWriter) -> None:
@@ -54,19 +53,24 @@ def _evaluate(workload: Workload, data_directory: str, snapshots: int, name: str
     parameters, fields = snapshot.read(snapshots, name)
     accuracy, loss = evaluate(workload, data_directory, parameters)
     figures: dict[str, Any] = {"accuracy": accuracy, "loss": loss if math.isfinite(loss) else None}
+    # Recorded and deleted, or neither: a SIGTERM between the two would have the snapshot evaluated twice.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:
         write(fields["snapshot_t"], "evaluation", fields | figures)
+        snapshot.remove(snapshots, name)
     except OSError as error:
         raise ResultError(
             f"a record cannot be written ({error.strerror})", where=NODE, fix="free space where the runs are kept"
         ) from None
-    snapshot.remove(snapshots, name)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 def yield_to_others() -> None:
     """Run only when nothing else would.
 
-    Under autogrouping a process's own priority counts only within its session, so the session's is lowered too.
+    Under autogrouping a process's own priority counts only within its session, so it gets a session of its own and
+    that one's is lowered too.
     """
     os.setsid()
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))

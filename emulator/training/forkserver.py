@@ -124,10 +124,11 @@ def _child(request: dict[str, Any], fds: list[int], parent: int) -> int:
     if request["job"] == "role":
         spec = RoleSpec.from_json(json.dumps(request["spec"]))
         return run_role(RoleRequest(spec, request["origin"], records, snapshots))
-    from emulator.training.evaluator import evaluate_all
+    from emulator.training import evaluator
 
+    work = evaluator.accompany if request["job"] == "accompany" else evaluator.drain
     workload = Workload(**request["workload"])
-    return guarded(lambda: evaluate_all(workload, request["data_directory"], snapshots, records))
+    return guarded(lambda: work(workload, request["data_directory"], snapshots, records))
 
 
 def memory() -> dict[str, int]:

@@ -100,9 +100,7 @@ class _Run:
 
     def start(self, tokens: Mapping[str, EnterToken]) -> None:
         """Ask for all processes at once."""
-        first = self._specs[0]
-        job = {"job": "evaluator", "workload": asdict(first.workload), "data_directory": first.data_directory}
-        self._crew.fork(evaluator.NODE, EnterToken(evaluator.NODE), job)
+        self._evaluator("accompany")
         for spec in self._specs:
             role = {"job": "role", "spec": asdict(spec), "origin": self.clock.origin}
             self._crew.fork(spec.node, tokens[spec.node], role)
@@ -128,15 +126,28 @@ class _Run:
             self._step(poll)
 
     def drain(self, on_drain: Callable[[int], None]) -> None:
-        """Tell the evaluator that no more snapshots come, and wait for it."""
-        (self._crew.snapshots / evaluator.END).touch()
+        """Evaluate what is left, now that the roles have ended and nobody is disturbed."""
+        self._crew.signal([evaluator.NODE], signal.SIGTERM)
         while self._crew.running:
-            on_drain(len(list(self._crew.snapshots.glob("*.snapshot"))))
             self._step(evaluator.POLL)
+        left = self._crew.left()
+        if left:
+            self._evaluator("drain")
+        while self._crew.running:
+            on_drain(left)
+            while self._crew.running and self._crew.left() == left:
+                self._step(evaluator.POLL)
+            left = self._crew.left()
+
+    def _evaluator(self, job: str) -> None:
+        first = self._specs[0]
+        order = {"job": job, "workload": asdict(first.workload), "data_directory": first.data_directory}
+        self._crew.fork(evaluator.NODE, EnterToken(evaluator.NODE), order)
 
     def _step(self, timeout: float) -> None:
         for event in self._crew.step(timeout):
-            if event.code or event.signal:
+            told = event.id == evaluator.NODE and event.signal == signal.SIGTERM
+            if (event.code or event.signal) and not told:
                 self._judge(event)
 
     def _judge(self, event: Ended) -> None:
