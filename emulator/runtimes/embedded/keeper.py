@@ -122,6 +122,7 @@ def _tell(results: int, line: dict[str, object]) -> None:
 def _keep(work: _Work, jobs: Sequence[Job]) -> NoReturn:
     """Make the nodes of this keeper, then hold on to their namespaces until killed."""
     try:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the nodes' first processes
         own = {kind: os.open(f"/proc/self/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in ("net", "pid")}
         for job in jobs:
             _make(work, job, own["pid"])
@@ -129,7 +130,6 @@ def _keep(work: _Work, jobs: Sequence[Job]) -> NoReturn:
         linux.setns(work.mounts)
         for fd in (*own.values(), work.mounts, work.results, work.go):
             os.close(fd)
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
         while True:
             signal.pause()
     except BaseException as error:

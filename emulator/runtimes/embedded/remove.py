@@ -50,15 +50,18 @@ def remove(lab: LabId) -> list[str]:
 
 
 def _kill(groups: list[Path]) -> list[int]:
-    """Kill everything in these cgroups, helpers of the lab first (they could make more); returns the pids."""
+    """Kill everything in these cgroups; returns the pids.
+
+    Nodes go before helpers, so that their keeper is still there to reap them; then everything, since a helper
+    may have made something more in the meantime.
+    """
     clock = RealClock()
     deadline = clock.now() + _PATIENCE
     killed: set[int] = set()
-    for control in (True, False):
+    for everything in (False, True):
         while True:
             members = [below for group in groups for below in cgroups.groups_below(group)]
-            chosen = [group for group in members if group.name == CONTROL or not control]
-            alive = _kill_once(chosen, killed)
+            alive = _kill_once([group for group in members if everything or group.name != CONTROL], killed)
             if not alive:
                 break
             if clock.now() > deadline:
