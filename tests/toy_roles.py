@@ -225,6 +225,27 @@ async def die_mid_push(ctx: Context, spec: RoleSpec) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+async def greet(ctx: Context, spec: RoleSpec) -> None:
+    """Say hello, count what comes back within two seconds, end the server."""
+    await ctx.send(spec.server, Message("hello"))
+    echoes = 0
+    while isinstance(await ctx.receive(timeout=2.0), Message):
+        echoes += 1
+    ctx.record("saw", echoes=echoes)
+    await ctx.send(spec.server, Message("end"))
+
+
+async def greet_late(ctx: Context, spec: RoleSpec) -> None:
+    """`greet`, after three seconds."""
+    await ctx.sleep(3.0)
+    await greet(ctx, spec)
+
+
+async def die(ctx: Context, spec: RoleSpec) -> None:
+    """As the out-of-memory killer does it."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 async def stubborn(ctx: Context, spec: RoleSpec) -> None:
     """Never stop by itself, nor at SIGTERM."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -8,11 +8,11 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from emulator.core.errors import ResultError, TrainingError
+from emulator.core.errors import ResultError, RuntimeFailure, TrainingError
 from emulator.core.record import RecordWriter
 from emulator.training.snapshot import SUFFIX
 from emulator.training.tail import Tail
-from emulator.training.zygote import Ended
+from emulator.training.zygote import Ended, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -36,7 +36,7 @@ class Crew:
         self._zygote = zygote
         self._out = out
         self._on_record = on_record
-        self._tails: list[Tail] = []
+        self._tails: dict[str, Tail] = {}
         self._files = ExitStack()
         self.snapshots = out / "snapshots"
         #: processes asked for and not ended
@@ -75,8 +75,13 @@ class Crew:
         self.running.add(name)
 
     def step(self, timeout: float) -> list[Ended]:
-        """The processes that end within `timeout` real seconds (at the first of them); new records are handed on."""
-        ended = self._take_events(timeout)
+        """The processes that end within `timeout` real seconds (at the first of them); new records are handed on.
+
+        Raises RuntimeFailure if one could not be put into its node, TrainingError if the warmed process has died.
+        """
+        ended, refused = self._take_events(timeout)
+        if refused is not None:
+            raise RuntimeFailure(refused.what, where=refused.id, fix=refused.fix)
         self._deliver()
         return ended
 
@@ -102,22 +107,28 @@ class Crew:
         fix = f"see {log}" if lines else "see `emu stats` for its memory, and the kernel's log"
         return TrainingError(f"the process ended {how}{said}", where=ended.id, fix=fix)
 
-    def _take_events(self, timeout: float) -> list[Ended]:
-        ended = [event for event in self._zygote.events(timeout) if isinstance(event, Ended)]
-        for event in ended:
-            self.running.discard(event.id)
-            self.exits[event.id] = event
-        return ended
+    def _take_events(self, timeout: float) -> tuple[list[Ended], Refused | None]:
+        ended, refused = [], None
+        for event in self._zygote.events(timeout):
+            if isinstance(event, Ended):
+                self.running.discard(event.id)
+                self.exits[event.id] = event
+                ended.append(event)
+            elif isinstance(event, Refused):
+                self.running.discard(event.id)
+                refused = event
+        return ended, refused
 
     def _deliver(self) -> None:
-        for tail in self._tails:
+        for tail in self._tails.values():
             for record in tail.new():
                 self._on_record(record)
 
     def _records(self, name: str) -> int:
         path = self._out / f"{name}.jsonl"
         descriptor = self._open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        self._tails.append(self._files.enter_context(Tail(path)))
+        if name not in self._tails:
+            self._tails[name] = self._files.enter_context(Tail(path))
         return descriptor
 
     def _open(self, path: Path, flags: int) -> int:

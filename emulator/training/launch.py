@@ -61,8 +61,8 @@ def run_roles(
     leaves a record "died" {code, signal} of its node, and the run goes on. Roles without a server among them run
     until all have ended.
 
-    Raises TrainingError if the server or the evaluator fails, ResultError if `out` cannot be written. However it
-    ends, also by KeyboardInterrupt, no process of it is left.
+    Raises TrainingError if the server or the evaluator fails, RuntimeFailure if a node is gone before its role is in
+    it, ResultError if `out` cannot be written. However it ends, also by KeyboardInterrupt, no process of it is left.
     """
     zygote.wait_ready()
     ignore: Callable[[Any], None] = lambda _: None  # noqa: E731 - a one-word default for three callbacks

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,18 @@ class Ended:
     id: str
     code: int
     signal: int
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A child could not be put into its node, and does not exist."""
+
+    id: str
+    what: str
+    fix: str
+
+
+_EVENTS: dict[str, Callable[..., Started | Ended | Refused]] = {"started": Started, "ended": Ended, "refused": Refused}
 
 
 class Zygote:
@@ -102,7 +115,7 @@ class Zygote:
             self._ready = True
 
     def fork(self, name: str, token: EnterToken, job: dict[str, Any], fds: Sequence[int]) -> None:
-        """Ask for a child in a node; a Started or TrainingError follows from `events`. Does not wait.
+        """Ask for a child in a node; a Started or Refused follows from `events`. Does not wait.
 
         `job` is {"job": "role", spec, origin} or {"job": "accompany" or "drain", workload, data_directory}. `fds` are
         its log, its records file and its snapshot directory.
@@ -114,24 +127,15 @@ class Zygote:
         """Send a signal to a child; nothing happens if it has ended."""
         self._tell({"do": "signal", "id": name, "signal": number})
 
-    def events(self, timeout: float) -> list[Started | Ended]:
+    def events(self, timeout: float) -> list[Started | Ended | Refused]:
         """What happened, waiting up to `timeout` real seconds for a first event.
 
-        Raises TrainingError if a child was refused (its node is gone), or if the warmed process has died.
+        Raises TrainingError if the warmed process has died.
         """
         happened, self._pending = self._pending, []
         while (event := self._next(0.0 if happened else timeout)) is not None:
             happened.append(event)
-        refused = [event for event in happened if event["event"] == "refused"]
-        if refused:
-            self._pending = [event for event in happened if event["event"] != "refused"]
-            raise TrainingError(refused[0]["what"], where=refused[0]["id"], fix=refused[0]["fix"])
-        return [
-            Started(event["id"], event["pid"])
-            if event["event"] == "started"
-            else Ended(event["id"], event["code"], event["signal"])
-            for event in happened
-        ]
+        return [_EVENTS[event.pop("event")](**event) for event in happened]
 
     def shared_size(self) -> Size:
         """What of this process every child uses without being charged for it: the framework's code and data.
