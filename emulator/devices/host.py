@@ -107,7 +107,7 @@ def _read() -> dict[str, float]:
         return {}
     if not isinstance(raw, dict):
         return {}
-    return {key: float(value) for key, value in raw.items() if isinstance(value, (int, float)) and 0.1 < value < 1e5}
+    return {key: value for key, value in raw.items() if isinstance(value, float) and 0.1 < value < 1e5}
 
 
 def _write(entries: dict[str, float]) -> None:

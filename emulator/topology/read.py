@@ -79,13 +79,11 @@ def parse(text: str, path: str) -> Document:
 
 
 def _text(path: Path) -> str:
-    if path.is_dir():
-        raise TopologyError(
-            "this is a directory", where=str(path), fix="name a topology file, like topologies/lan-4.yaml"
-        )
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
+    except IsADirectoryError:
+        raise TopologyError("this is a directory", where=str(path), fix="name a topology file in it") from None
     except FileNotFoundError:
         raise TopologyError("there is no such file", where=str(path), fix="check the path") from None
     except (OSError, ValueError) as error:
