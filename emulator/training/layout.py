@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 @dataclass(frozen=True)

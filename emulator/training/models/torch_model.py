@@ -1,0 +1,74 @@
+"""Any torch module behind the Model protocol: its parameters become views of one flat vector.
+
+The adapter is all of emu that knows torch's tensors. It uses as many threads as torch was told to.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+import torch.nn.functional as nn
+
+from emulator.core.errors import ExperimentError
+from emulator.core.rng import stream
+from emulator.training.layout import Layout
+
+if TYPE_CHECKING:
+    from emulator.training.layout import Array
+
+
+class TorchModel:
+    """A classifier: the module maps fp32 images `[batch, 1, height, width]` to logits; softmax cross-entropy.
+
+    `multiply_adds` are those of one image's forward pass, `efficiency` the share of SGEMM's speed that a step
+    reaches; both only for the simulator's clock. Raises ExperimentError for a module with buffers (batch
+    normalisation), which no exchange would carry.
+    """
+
+    def __init__(self, module: torch.nn.Module, multiply_adds: float, efficiency: float = 0.35) -> None:
+        if any(True for _ in module.buffers()):
+            raise ExperimentError(
+                "the module has buffers, which are not parameters and would not travel",
+                where=type(self).__name__,
+                fix="use layers without running statistics, like GroupNorm for BatchNorm",
+            )
+        self._module = module
+        self._multiply_adds = multiply_adds
+        self._efficiency = efficiency
+        self._variables = list(module.parameters())
+        self.layout = Layout(tuple(tuple(variable.shape) for variable in self._variables))
+        self._flat = np.zeros(self.layout.size, np.float32)
+        # Shared memory: loading a parameter vector is one copy.
+        for variable, view in zip(self._variables, self.layout.split(self._flat), strict=True):
+            variable.data = torch.from_numpy(view)
+
+    def initial(self, seed: int) -> Array:
+        """Weights normal with variance 2 / inputs (He et al., arXiv 1502.01852), vectors zero."""
+        rng = stream(seed, "initial")
+        parts = []
+        for shape, size in zip(self.layout.shapes, self.layout.sizes, strict=True):
+            scale = np.sqrt(2 * shape[0] / size) if len(shape) > 1 else 0.0
+            parts.append(scale * rng.standard_normal(size))
+        return np.concatenate(parts).astype(np.float32)
+
+    def gradients(self, parameters: Array, images: Array, labels: Array) -> tuple[list[Array], float]:
+        np.copyto(self._flat, parameters)
+        loss = nn.cross_entropy(self._logits(images), torch.from_numpy(labels))
+        return [gradient.numpy() for gradient in torch.autograd.grad(loss, self._variables)], loss.item()
+
+    def evaluate(self, parameters: Array, images: Array, labels: Array) -> tuple[int, float]:
+        np.copyto(self._flat, parameters)
+        with torch.inference_mode():
+            logits, truth = self._logits(images), torch.from_numpy(labels)
+            right = int((logits.argmax(1) == truth).sum())
+            return right, nn.cross_entropy(logits, truth, reduction="sum").item()
+
+    def flops(self, batch: int) -> float:
+        # Backward costs twice the forward pass: one product for the inputs, one for the weights.
+        return 2 * self._multiply_adds * 3 * batch / self._efficiency
+
+    def _logits(self, images: Array) -> torch.Tensor:
+        logits: torch.Tensor = self._module(torch.from_numpy(images).unsqueeze(1))
+        return logits
