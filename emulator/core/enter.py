@@ -26,6 +26,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from typing import NoReturn
 
 from emulator.core import linux
 from emulator.core.errors import RuntimeFailure
@@ -115,6 +116,8 @@ class NodeProcess:
             os.kill(self.pid, sig)
 
 
+#: the parent's streams, in a forked child
+_inherited: list[object] = []
 #: this process's children in nodes whose exit status nobody has asked for yet
 _children: dict[int, NodeProcess] = {}
 
@@ -143,21 +146,22 @@ def fork_into(token: EnterToken, run: Callable[[], int | None], *, keep: Iterabl
     return fork_with_report(token, body, keep=keep)
 
 
-def run_to_exit(run: Callable[[], int | None]) -> None:
-    """Call `run` and end this process with what it returns; never comes back."""
+def run_to_exit(run: Callable[[], int | None]) -> NoReturn:
+    """Call `run` and end this process, a fork, with what it returns."""
     status = 1
+    # Fresh streams: what the parent had buffered is the parent's to write, and its streams may not be on 1 and 2.
+    # They are held on to, since dropping a stream flushes it.
+    _inherited.extend((sys.stdout, sys.stderr))
+    sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False, errors="backslashreplace")
+    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False, errors="backslashreplace")
     try:
         status = run() or 0
+        sys.stdout.flush()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:
-        traceback.print_exc()
+        os.write(2, traceback.format_exc().encode(errors="backslashreplace"))
     finally:
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (OSError, ValueError):
-                status = status or 1
         os._exit(status & 0xFF)
 
 

@@ -19,7 +19,7 @@ from emulator.core.plan import NodePlan, Plan
 from emulator.core.units import Share
 from emulator.runtimes.base import Command
 from emulator.runtimes.embedded import EmbeddedRuntime, cgroups, find_labs
-from tests.conformance.test_runtimes import eventually, machine, plan_of
+from tests.runtime_world import eventually, machine, plan_of
 
 pytestmark = pytest.mark.needs("root", "netns", "cgroup", "overlay")
 _numbers = itertools.count()

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from emulator.core.lab_id import LabId
 from emulator.core.units import Size
-from tests.conformance.test_runtimes import LabId, World, make_runtime, plan_of
+from tests.runtime_world import World, make_runtime, plan_of
 
 pytestmark = pytest.mark.needs("root", "netns", "cgroup", "overlay")
 _numbers = itertools.count()
