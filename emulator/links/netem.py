@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import LinkError
-from emulator.links import netem_count, netem_line
+from emulator.links import netem_count, netem_line, netem_order
 from emulator.links import netem_hub as hub_of
 from emulator.links.base import DriverHealth
 from emulator.links.netem_netlink import Netlink, NetlinkError
 from emulator.links.netem_probe import probe
+from emulator.links.netns import travelling
+from emulator.links.network import ipv6_off
 from emulator.links.state import directory, read_cables, remove_state, write_cables, write_change
 
 if TYPE_CHECKING:
@@ -50,9 +52,11 @@ class NetemDriver:
         journal("netns", str(_hub(lab)))
         try:
             with _explained(lab):
+                _quiet(cables)
                 hub_of.create(_hub(lab))
                 with hub_of.connect(_hub(lab)) as hub:
                     _plug(hub, cables, lines)
+                hub_of.in_thread(lambda: netem_order.steer(_devices(lab, cables)))
         except BaseException:
             self.unplug(lab)
             raise
@@ -62,13 +66,13 @@ class NetemDriver:
         index = next((index for index, known in enumerate(cables) if known.name == cable), None)
         if index is None:
             raise LinkError(f"lab {lab.name} has no link {cable!r}", fix="see its links with `emu topology show`")
-        wanted = _lines(cable, a_to_b, b_to_a, cables[index].mtu)
+        was, mtu = cables[index], cables[index].mtu
+        wanted, before = _lines(cable, a_to_b, b_to_a, mtu), _lines(cable, was.a_to_b, was.b_to_a, mtu)
         with _explained(lab), hub_of.connect(_hub(lab)) as hub:
             numbers = hub_of.indices(hub)
-            before = _read(hub, index, numbers)
             try:
                 hub.send(hub_of.shape(index, numbers, *wanted, cable))
-                _check(cable, wanted, _read(hub, index, numbers))
+                _check(cable, wanted, _decode(netem_count.qdiscs(hub), index, numbers))
             except (NetlinkError, LinkError):
                 hub.send(hub_of.shape(index, numbers, *before, cable))
                 raise
@@ -124,6 +128,24 @@ def _lines(name: str, a_to_b: Impairment, b_to_a: Impairment, mtu: int) -> tuple
     return netem_line.line_of(a_to_b, mtu, where), netem_line.line_of(b_to_a, mtu, where)
 
 
+def _quiet(cables: Sequence[Cable]) -> None:
+    """Keep the ends in the nodes from speaking IPv6 by themselves as soon as they are up."""
+    with travelling() as go:
+        for path in {end.netns for cable in cables for end in (cable.a, cable.b)}:
+            go(path)
+            ipv6_off("default")
+
+
+def _devices(lab: LabId, cables: Sequence[Cable]) -> Mapping[str, list[tuple[str, int]]]:
+    """All devices of the cables, with the number of their cable, by namespace."""
+    found: dict[str, list[tuple[str, int]]] = {str(_hub(lab)): []}
+    for index, cable in enumerate(cables):
+        found[str(_hub(lab))] += [(hub_of.device(index, part), index) for part in "abxy"]
+        for end in (cable.a, cable.b):
+            found.setdefault(end.netns, []).append((end.interface, index))
+    return found
+
+
 def _plug(hub: Netlink, cables: Sequence[Cable], lines: Sequence[tuple[Line, Line]]) -> None:
     namespaces: dict[str, int] = {}
     try:
@@ -143,10 +165,6 @@ def _plug(hub: Netlink, cables: Sequence[Cable], lines: Sequence[tuple[Line, Lin
     disciplines = netem_count.qdiscs(hub)
     for index, (cable, wanted) in enumerate(zip(cables, lines, strict=True)):
         _check(cable.name, wanted, _decode(disciplines, index, numbers))
-
-
-def _read(hub: Netlink, index: int, numbers: Mapping[str, int]) -> tuple[Line, Line]:
-    return _decode(netem_count.qdiscs(hub), index, numbers)
 
 
 def _decode(

@@ -13,15 +13,16 @@ from __future__ import annotations
 import os
 import struct
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from emulator.core import linux
 from emulator.links import netem_netlink as nl
 from emulator.links.netem_line import netem, tbf
+from emulator.links.network import ipv6_off
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from emulator.links.base import Cable, CableEnd
     from emulator.links.netem_line import Line
@@ -73,19 +74,12 @@ def create(path: Path) -> None:
 
     def work() -> None:
         linux.unshare(linux.CLONE_NEWNET)
-        silence()
+        ipv6_off("all")
+        ipv6_off("default")
         linux.mount("/proc/thread-self/ns/net", str(path), flags=linux.MS_BIND)
 
     path.touch()
     in_thread(work)
-
-
-def silence() -> None:
-    """Keep devices made in this namespace from having IPv6 addresses, which would speak by themselves."""
-    for name in ("all", "default"):
-        switch = Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6")
-        if switch.exists():
-            switch.write_text("1")
 
 
 def connect(path: Path) -> nl.Netlink:

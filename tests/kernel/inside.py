@@ -1,6 +1,7 @@
 """Runs inside the test kernel: the halves of the suites that need it, then a lab's life from the command line.
 
-Left out, by reason: rates held in every second of wall time (the emulated processor cannot send at the asked pace).
+Left out: what needs packets to be sent at an even pace of Mbit/s, which an emulated processor cannot do.
+tests/kernel/test_netem.py has the same facts at a slower pace.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from pathlib import Path
 #: what Debian's stock kernel must have; a skip for want of it is a failure
 REQUIRED = "root,netns,netem,cgroup,cgroup2,overlay"
 SUITES = ("tests/kernel/test_netem.py", "tests/conformance/test_links.py", "tests/conformance/test_runtimes.py")
-CHOSEN = "(netem or embedded) and not test_rate_holds_in_every_second"
+CHOSEN = "(netem or embedded) and not (test_rate_holds_in_every_second or test_packets_in_flight_do_not_fill)"
 LAB = "kernel-smoke"
 #: milliseconds that an emulated processor on a busy host may be late
-SLACK = "40"
+SLACK = "60"
 
 
 def main() -> int:
@@ -24,8 +25,8 @@ def main() -> int:
     os.environ |= {"EMU_REQUIRE": REQUIRED, "EMU_SLACK_MS": SLACK, "PYTHONUNBUFFERED": "1"}
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = "/tmp/hypothesis"
     pytest = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=5", "-k", CHOSEN]
-    for step in ([*pytest, *SUITES], *smoke()):
-        print("+", " ".join(str(word) for word in step), flush=True)
+    for step in [[*pytest, *SUITES], *smoke()]:
+        print("+", " ".join(step), flush=True)
         code = subprocess.run(step, check=False).returncode
         if code:
             print(f"that failed with exit code {code}", flush=True)
@@ -33,9 +34,9 @@ def main() -> int:
     return 0
 
 
-def smoke() -> list[list[str | Path]]:
+def smoke() -> list[list[str]]:
     """A lab up on netem, a ping through it, and down again."""
-    emu = Path(sys.executable).with_name("emu")
+    emu = str(Path(sys.executable).with_name("emu"))
     return [
         [emu, "up", "topologies/lan-4.yaml", "--name", LAB, "--link-driver", "netem"],
         [emu, "exec", "--lab", LAB, "worker-1", "--", "ping", "-c", "3", "-i", "0.2", "worker-2"],
