@@ -202,9 +202,9 @@ async def nothing(ctx: Context, spec: RoleSpec) -> None:
 
 
 async def survive(ctx: Context, spec: RoleSpec) -> None:
-    """Echo until three losses, recording whoever is lost or speaks."""
-    for _ in range(1000):
-        item = await ctx.receive(timeout=20.0)
+    """Echo until told to end, recording whoever is lost or speaks."""
+    while True:
+        item = await ctx.receive(timeout=600.0)
         if isinstance(item, TimedOut):
             return
         if isinstance(item, Lost):
@@ -239,6 +239,22 @@ async def greet_late(ctx: Context, spec: RoleSpec) -> None:
     """`greet`, after three seconds."""
     await ctx.sleep(3.0)
     await greet(ctx, spec)
+
+
+async def upload(ctx: Context, spec: RoleSpec) -> None:
+    """Push one model, and go on once it was answered."""
+    await ctx.send(spec.server, Message("push", {}, (np.zeros(LARGE, np.float32),)))
+    while not isinstance(await ctx.receive(spec.server), Message):
+        pass
+    await ctx.send(spec.server, Message("end"))
+
+
+async def chatter(ctx: Context, spec: RoleSpec) -> None:
+    """Say something ten times a (scaled) while, whatever comes back."""
+    while True:
+        await ctx.send(spec.server, Message("hi"))
+        await ctx.receive(spec.server, timeout=10.0)
+        await ctx.sleep(5.0)
 
 
 async def die(ctx: Context, spec: RoleSpec) -> None:

@@ -77,9 +77,13 @@ class LabContext:
             await self._transport.close()
         finally:
             await self._end(main)
-            self._transport.abandon()
-            self._failure.cancel()
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            self.close()
+
+    def close(self) -> None:
+        """Give up sockets and thread at once; `run` does so at its end. Idempotent."""
+        self._transport.abandon()
+        self._failure.cancel()
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _end(self, main: asyncio.Task[None]) -> None:
         tasks = [main, *self._spawned]
