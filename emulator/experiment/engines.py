@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from emulator.core.errors import LabError
+from emulator.experiment.signals import undisturbed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -113,7 +112,7 @@ def lab_engine(
             yield engine
     finally:
         if own:
-            with _undisturbed():
+            with undisturbed():
                 lab.down()
 
 
@@ -144,16 +143,3 @@ def _difference(lab: Lab, plan: Plan, runtime: str | None, link_driver: str | No
     if link_driver not in (None, lab.links.name):
         return f"link driver ({lab.links.name})"
     return None
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Hold Ctrl-C back while something is removed: half a removal helps nobody."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

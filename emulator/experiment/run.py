@@ -13,6 +13,7 @@ from emulator.core.errors import EmuError, ResultError, UsageError
 from emulator.experiment.progress import Silent
 from emulator.experiment.read import read
 from emulator.experiment.result import ExperimentResult
+from emulator.experiment.signals import orderly
 from emulator.experiment.specs import base_specs, check_roles, specs_for
 from emulator.results import store
 
@@ -67,7 +68,7 @@ def run_experiment(
     data_directory = str(_fetch(found, watch))
     admission = None if runtime == "fake" else _admit(plan, found, wanted, watch)
     run = store.create(wanted.out, found.name, found.model.seed)
-    with _recorded(run):
+    with orderly(), _recorded(run):
         run.write("experiment.json", found.resolved())
         run.write_text("plan.json", plan.to_json() + "\n")
         with _engine(plan, runtime, wanted, found, watch) as engine:

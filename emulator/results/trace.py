@@ -48,6 +48,7 @@ class Trace:
     end: float | None = None
     last: float = 0.0
     stop_reason: str | None = None
+    stop_updates: int = 0
     updates: int = 0
     payload_to_server: int = 0
     message_to_server: int = 0
@@ -82,8 +83,8 @@ class Trace:
 
     @property
     def complete(self) -> bool:
-        """The server said that it stopped, and for a reason of its own."""
-        return self.end is not None
+        """The server stopped by itself, and the model that it ended with was evaluated."""
+        return self.end is not None and bool(self.evaluations) and self.evaluations[-1].updates >= self.stop_updates
 
 
 def read(directory: Path) -> Trace:
@@ -155,6 +156,7 @@ def _evaluation(trace: Trace, item: Record) -> None:
 def _stop(trace: Trace, item: Record) -> None:
     if "updates" in item:  # the server's, not a worker's
         trace.end = float(item["t"])
+        trace.stop_updates = int(item["updates"])
         trace.stop_reason = str(item.get("reason", ""))
 
 

@@ -190,7 +190,8 @@ def test_mistakes_are_one_sentence_with_their_exit_code(
     assert done.stdout == ""
 
 
-def test_ctrl_c_is_exit_130_and_the_run_is_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_kill_are_exit_130_and_the_run_is_kept(tmp_path: Path, number: int) -> None:
     write(tmp_path)
     command = [*EMU, "experiment", "small.yaml", "--runtime", "fake", "--set", "budget=10 min"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
@@ -198,8 +199,9 @@ def test_ctrl_c_is_exit_130_and_the_run_is_kept(tmp_path: Path) -> None:
     for line in process.stderr:
         if line.startswith("asgd: accuracy"):
             break
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     rest = process.stderr.read()
+    process.stderr.close()
     assert process.wait(timeout=60) == 130, rest
     assert "Traceback" not in rest
     (entry,) = listing(tmp_path / "runs")

@@ -104,6 +104,14 @@ def test_a_run_cut_short_is_incomplete(tmp_path: Path) -> None:
     assert summary["findings"] == ["asgd did not finish: its figures are partial."]
 
 
+def test_a_run_cut_short_while_evaluating_is_incomplete(tmp_path: Path) -> None:
+    run = made.run(tmp_path, made.variant("asgd"))
+    lines = made.server_records([0.9] * 5, DENSE)
+    made.write(run, "asgd", [line for line in lines if '"evaluation","updates":5' not in line])
+    summary = summarise(run)["variants"]["asgd"]
+    assert (summary["state"], summary["updates"], summary["repeats"][0]["evaluations"]) == ("incomplete", 5, 4)
+
+
 def test_a_last_line_cut_off_is_left_out(tmp_path: Path) -> None:
     run = made.run(tmp_path, made.variant("asgd"))
     made.write(run, "asgd", made.server_records([0.9] * 3, DENSE, stop=False))
