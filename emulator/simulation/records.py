@@ -39,9 +39,15 @@ class Records:
             self._on_record(json.loads(line))
 
     def close(self) -> None:
-        """Close all files."""
+        """Close all files; raises ResultError if what is left cannot be written."""
+        failed: OSError | None = None
         for file in self._files.values():
-            file.close()
+            try:
+                file.close()
+            except OSError as error:
+                failed = error
+        if failed is not None:
+            raise self._failed(failed) from failed
 
     def _failed(self, error: OSError) -> ResultError:
         return ResultError(

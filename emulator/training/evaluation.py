@@ -33,7 +33,8 @@ def evaluate(workload: Workload, data_directory: str, parameters: Sequence[Array
     right, loss = 0, 0.0
     for start in range(0, len(labels), BATCH):
         part = slice(start, start + BATCH)
-        part_right, part_loss = model.evaluate(flat, images[part], labels[part])
+        with np.errstate(over="ignore", invalid="ignore"):  # A run that diverged is a result.
+            part_right, part_loss = model.evaluate(flat, images[part], labels[part])
         right, loss = right + part_right, loss + part_loss
     return right / len(labels), loss / len(labels)
 

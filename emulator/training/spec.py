@@ -11,8 +11,8 @@ from typing import Any
 class Workload:
     """What is trained. `model` and `dataset` are names of an entry point or `path.py:Name`.
 
-    `sharding`: "contiguous" (`shards` parts in order, worker n takes part n), "iid", or "dirichlet" (by label,
-    with concentration `alpha`).
+    `sharding`: "contiguous" (`shards` parts in order, the workers take equal runs of them), "iid", or "dirichlet"
+    (by label, with concentration `alpha`).
     """
 
     model: str = "mnist-cnn"
@@ -27,7 +27,10 @@ class Workload:
 
 @dataclass(frozen=True)
 class Variant:
-    """How it is trained: exchange and compressor by name or `path.py:Name`, with their options."""
+    """How it is trained: exchange and compressor by name or `path.py:Name`, with their options.
+
+    Compressor "none" = the exchange's own choice: dense for asgd, top-k for comp-asgd and adacomp.
+    """
 
     name: str
     exchange: str = "asgd"

@@ -42,7 +42,9 @@ class Asgd:
         if not 0 <= pulled <= self._iteration:
             raise MalformedPush(f"computed from iteration {pulled}, but the model is at {self._iteration}")
         update = self._compressor.decompress(arrays)
-        applied = self._step(parameters, update, pulled)
+        # A run that diverges overflows: that is its result, and not worth a warning.
+        with np.errstate(over="ignore", invalid="ignore"):
+            applied = self._step(parameters, update, pulled)
         self._iteration += 1
         return applied
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from emulator.training.context import Lost, TimedOut
 from emulator.training.message import Message
 from emulator.training.roles.protocol import MODEL, PULL, PUSH, REFUSED, STOP, finite, number
@@ -51,8 +53,10 @@ class Trainer:
     def step(self, parameters: Array) -> tuple[tuple[Array, ...], float]:
         """One mini-batch: the arrays to push, and the loss."""
         images, labels = self.batches.next()
-        gradients, loss = self.model.gradients(parameters, images, labels)
-        return self.exchange.select(gradients), loss
+        # Parameters of a run that diverged overflow; the loss and the server's checks tell.
+        with np.errstate(over="ignore", invalid="ignore"):
+            gradients, loss = self.model.gradients(parameters, images, labels)
+            return self.exchange.select(gradients), loss
 
 
 class Session:

@@ -195,16 +195,37 @@ def test_records_that_cannot_be_written_are_a_sentence(tmp_path: Path) -> None:
         run_roles(PAIR, specs({"server": "parameter_server"}), tmp_path / "file" / "out")
 
 
+def test_a_full_disk_is_a_sentence(tmp_path: Path) -> None:
+    text = """
+async def server(ctx, spec):
+    ctx.record("saw", what=1)
+"""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "server.jsonl").symlink_to("/dev/full")
+    with pytest.raises(ResultError, match="No space left on device"):
+        timeline(tmp_path, text, {"server": "server"})
+
+
+def test_a_run_that_diverges_ends_like_any_other(tmp_path: Path, root: str) -> None:
+    train(tmp_path / "out", root, "asgd", rate=3e37)
+    records = list(read(tmp_path / "out" / "server.jsonl"))
+    assert records[-1]["reason"] == "budget"
+    assert {r["reason"] for r in records if r["kind"] == "dropped"} == {"a value is not a finite number"}
+    assert list(read(tmp_path / "out" / "evaluator.jsonl"))[-1]["loss"] is None
+
+
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(data.fetch("synthetic-mnist", tmp_path_factory.mktemp("data")))
 
 
-def train(out: Path, root: str, exchange: str = "adacomp", seed: int = 0, **roles: str) -> dict[str, bytes]:
+def train(
+    out: Path, root: str, exchange: str = "adacomp", seed: int = 0, rate: float = 0.05, **roles: str
+) -> dict[str, bytes]:
     """The record files of five seconds of training."""
     nodes = {"server": "parameter_server", "w1": "worker", "w2": "worker"} | roles
     lines = {"server": line(100, 1), "w1": line(20, 2, jitter_ms=1), "w2": line(1, 30)}
-    variant = Variant(exchange, exchange, learning_rate=0.05)
+    variant = Variant(exchange, exchange, learning_rate=rate)
     given = specs(nodes, variant=variant, data_directory=root, seed=seed, budget=5.0, evaluate_every=2.0)
     run_roles(star(lines), given, out)
     return {path.name: path.read_bytes() for path in out.iterdir()}
