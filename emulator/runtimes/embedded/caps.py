@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import HostError, RuntimeFailure
+from emulator.core.marks import CONTROL
 from emulator.core.units import Delay, Size
 from emulator.runtimes.base import Usage
 from emulator.runtimes.embedded import cgroups
@@ -71,6 +72,27 @@ def apply(hierarchies: Hierarchies, lab: LabId, node: NodePlan) -> None:
         group.mkdir()
     for controller, file, value in settings(hierarchies, node):
         _set(hierarchies, lab, node.name, controller, file, value)
+
+
+def weigh_lab(hierarchies: Hierarchies, lab: LabId, cores: float) -> None:
+    """Give the lab the weight of as many ordinary processes as it has host cores, among the host's own.
+
+    A group weighs as one process unless told otherwise: ten nodes together would get no more than one busy
+    program outside. On version 2 the lab's helpers share its group, and must not wait for the nodes.
+    """
+    root = hierarchies.root("cpu")
+    assert root is not None, "probe() passed a host without cpu"
+    file, each, least, most = (
+        ("cpu.weight", 100, 1, 10_000) if hierarchies.is_v2("cpu") else ("cpu.shares", 1024, 2, 262_144)
+    )
+    group = root / lab.cgroup
+    cgroups.write(group / file, str(min(most, max(least, round(each * cores)))))
+    total = sum(int(cgroups.read(path)) for path in group.parent.glob(f"*/{file}"))
+    cgroups.write(group.parent / file, str(min(most, max(each, total))))
+    if hierarchies.is_v2("cpu"):
+        helpers = group / CONTROL
+        helpers.mkdir(exist_ok=True)
+        cgroups.write(helpers / file, str(most))
 
 
 def set_memory(hierarchies: Hierarchies, lab: LabId, node: str, cap: int) -> None:

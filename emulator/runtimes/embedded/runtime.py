@@ -82,9 +82,10 @@ class EmbeddedRuntime:
             os.close(tell)
             os.close(wait)
             tell = wait = -1
-            for node in nodes:
-                if node.kind == "host":
-                    caps.apply(self._hierarchies, lab, node)
+            hosts = [node for node in nodes if node.kind == "host"]
+            caps.weigh_lab(self._hierarchies, lab, sum(float(node.host_cpus) for node in hosts))
+            for node in hosts:
+                caps.apply(self._hierarchies, lab, node)
             os.close(go)
             go = -1
             answers = _collect(results, {node.name for node in nodes})
