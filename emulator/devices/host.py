@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import re
-import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -70,13 +67,13 @@ def cache_file() -> Path:
     try:
         return Path.home() / ".cache" / "emu" / "host.json"
     except RuntimeError:  # no HOME and no entry in the password file
-        return Path(tempfile.gettempdir()) / f"emu-{os.geteuid()}" / "host.json"
+        return Path(os.environ.get("TMPDIR", "/tmp")) / f"emu-{os.geteuid()}" / "host.json"
 
 
 def cpu_model() -> str:
     """The processor's name as the kernel shows it."""
     match = re.search(r"^(?:model name|Model|Hardware)\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    return match[1].strip() if match else platform.machine()
+    return match[1].strip() if match else os.uname().machine
 
 
 def _memory() -> Size:
@@ -87,7 +84,7 @@ def _memory() -> Size:
 
 
 def _key() -> str:
-    return " | ".join([cpu_model(), platform.release(), f"numpy {_numpy_version()}"])
+    return " | ".join([cpu_model(), os.uname().release, f"numpy {_numpy_version()}"])
 
 
 def _numpy_version() -> str:
@@ -113,21 +110,21 @@ def _read() -> dict[str, float]:
 def _write(entries: dict[str, float]) -> None:
     """Keep the entries, whole or not at all; without a writable cache each run measures anew, which is harmless."""
     path = cache_file()
+    temporary = path.with_name(f".host-{os.getpid()}.json")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".host-", delete=False) as file:
-            temporary = Path(file.name)
-            try:
-                file.write(json.dumps(entries, indent=1))
-                file.close()
-                temporary.replace(path)
-            finally:
-                temporary.unlink(missing_ok=True)
+        try:
+            temporary.write_text(json.dumps(entries, indent=1))
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
     except OSError:
         return
 
 
 def _measure() -> float:
+    import subprocess  # 10 ms that a cached figure need not cost
+
     environment = {key: value for key, value in os.environ.items() if not key.startswith("OPENBLAS_")}
     environment |= dict.fromkeys(ONE_THREAD, "1")
     command = [sys.executable, "-m", "emulator.devices.sgemm"]

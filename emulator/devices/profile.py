@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -56,6 +55,8 @@ def profile(name: str) -> DeviceProfile:
     """The profile of that name; raises TopologyError with the nearest name."""
     path = DIRECTORY / f"{name}.yaml"
     if name not in names():
+        import difflib
+
         near = difflib.get_close_matches(name, names(), 1)
         fix = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(names())}"
         raise TopologyError(f"there is no device {name!r}", fix=fix)

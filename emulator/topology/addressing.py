@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,6 +103,8 @@ def interface_names(graph: Graph) -> dict[tuple[str, int], str]:
 
 def _port(peer: str, used: set[str]) -> str:
     """to-PEER; a long or repeated one keeps its beginning and ends in four hex digits of a hash."""
+    import hashlib
+
     name, attempt = f"to-{peer}", 0
     while len(name) > MAX_INTERFACE or name in used:
         digest = hashlib.sha256(f"{peer}/{attempt}".encode()).hexdigest()[:4]

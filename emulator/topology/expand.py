@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -192,5 +191,7 @@ def _near(word: str, topology: Topology, known: dict[str, OneNode]) -> str:
         return nearest(word.removeprefix("group:"), topology.spec.groups or ())
     if f"{word}-1" in known:
         return f"write '{word}-*' for all of them, or {word}-1 for one"
+    import difflib
+
     close = difflib.get_close_matches(word, [*known, *(f"{base}-*" for base in topology.spec.nodes)], 1, cutoff=0.5)
     return f"did you mean {close[0]!r}?" if close else "name one that stands under `nodes:`"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.errors import TopologyError
@@ -30,6 +29,8 @@ _MUST = {
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A remedy for a name that is not known: the nearest right one, else all of them."""
+    import difflib
+
     names = list(known)
     near = difflib.get_close_matches(name, names, 1, cutoff=0.6)
     if near:

@@ -43,6 +43,21 @@ def _list_or_text(value: Any) -> str:
     return "list" if isinstance(value, (list, tuple)) else "text"
 
 
+def _argv(command: str | tuple[str, ...]) -> tuple[str, ...]:
+    if isinstance(command, tuple):
+        words = command
+    else:
+        import shlex
+
+        try:
+            words = tuple(shlex.split(command))
+        except ValueError as error:
+            raise ValueError(f"{command!r} cannot be split ({error}); close the quote, or write a list") from None
+    if not words:
+        raise ValueError("there is no program in it; write one, or leave the key out")
+    return words
+
+
 class Strict(BaseModel):
     """A mapping that refuses keys it does not know."""
 
@@ -111,7 +126,8 @@ class HostFields(Strict):
     memory: Annotated[Size | None, Field(description="left out = the device's")] = None
     pids: Annotated[int | None, Field(ge=16, le=4_000_000, strict=True, description="most processes")] = None
     command: Annotated[
-        Words | None, Field(description="a program of its own: text, split as a shell does, or a list")
+        Annotated[Words, AfterValidator(_argv)] | None,
+        Field(description="a program of its own: text, split as a shell does, or a list"),
     ] = None
     restart: Annotated[
         Literal["no", "on-failure", "always"] | None, Field(description="when `command` ends; left out = no")

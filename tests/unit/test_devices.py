@@ -85,7 +85,7 @@ def test_a_cached_figure_that_cannot_be_is_measured_anew(
 def test_another_kernel_is_another_measurement(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "_measure", lambda: 42.0)
     calibration()
-    monkeypatch.setattr(host.platform, "release", lambda: "7.0-new")
+    monkeypatch.setattr(host, "_key", lambda: "a CPU | 7.0-new | numpy 2")
     assert not calibration().cached
     assert len(json.loads(cache.read_text())) == 2
 

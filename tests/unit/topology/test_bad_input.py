@@ -76,6 +76,8 @@ CASES = {
     "long name": (f"nodes:\n  {'a' * 61}: {{count: 10}}", 2, "is too long", "shorten"),
     "lab name": ("name: My Lab\nnodes: {a: }", 1, "'My Lab' is not a lab name", "a-z"),
     "kind": ("nodes:\n  a: {kind: swich}", 2, "`kind` cannot be 'swich'", "'switch'?"),
+    "open quote": ("nodes:\n  a: {command: \"sh -c 'x\"}", 2, "(No closing quotation)", "close the quote"),
+    "no program": ("nodes:\n  a: {command: []}", 2, "`command`: there is no program in it", "write one"),
     "role of a switch": ("nodes:\n  s: {kind: switch, role: worker}\n  a: ", 2, "a switch has no `role`", "remove it"),
     "no host": ("nodes:\n  r: {kind: router}", 1, "there is no host", "add a node"),
     "no nodes": ("nodes: {}", 1, "there is no node", "add one"),
