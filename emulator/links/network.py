@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 #: the bridge in a switch's namespace; its ports are named by the Plan
 BRIDGE = "br0"
 _PROC = "/proc/sys/net"
+#: The kernel's own limit of 4 MiB of unacknowledged data would hold 4 MB in flight to two thirds of the line's rate.
+_BUFFERS = (("ipv4/tcp_wmem", "4096 16384 16777216"), ("ipv4/tcp_rmem", "4096 131072 33554432"))
 
 
 def configure(netns: str, node: NodePlan) -> None:
@@ -65,6 +67,9 @@ def ipv6_off(scope: str = "all") -> None:
 def _system(sock: socket.socket, node: NodePlan) -> None:
     ipv6_off()
     ifreq.set_up(sock, "lo")
+    if node.kind == "host":
+        for key, value in _BUFFERS:
+            write_sysctl(key, value)
     if node.kind == "router":
         write_sysctl("ipv4/ip_forward", "1")
         for scope in ("all", "default", *(port.name for port in node.interfaces)):
