@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 #: share of the host's cores beyond which timing suffers, and beyond which it cannot hold
 WARN, REFUSE = 0.8, 1.0
 
-# Host CPU seconds for each byte that a process sends or takes in (copies, checks, the kernel's TCP), and that
-# the relay moves over one cable.
-ENDPOINT = 2e-9
-CABLE = 2.5e-9
+# Host CPU seconds, measured with AdaComp on wan-10 at time scale 0.2: for each byte that a process sends or takes in
+# (copies, checks, the kernel's TCP), for each byte that the relay moves over one cable, and for each parameter that
+# a worker selects from and encodes.
+ENDPOINT = 3e-9
+CABLE = 1e-8
+SELECT = 1e-8
 BYTES_PER_PARAMETER, BYTES_PER_ENTRY = 4, 8
 
 
@@ -88,7 +90,7 @@ def _estimate(plan: Plan, variant: Variant, cost: StepCost, cores: int) -> Admis
     busy = serving = cables = 0.0
     for worker in workers:
         there, back = path(plan, server.name, worker.name), path(plan, worker.name, server.name)
-        step = cost.step_seconds + (down + up) * ENDPOINT
+        step = cost.step_seconds + cost.parameters * SELECT + (down + up) * ENDPOINT
         # Real seconds: the network runs at the time scale, and the cap has it in already.
         network = plan.time_scale * (_seconds(there, down) + _seconds(back, up))
         rate = 1 / (network + step / _speed(worker))

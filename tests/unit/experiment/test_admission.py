@@ -9,7 +9,7 @@ import pytest
 from emulator.core.errors import HostError
 from emulator.core.plan import Endpoint, Impairment, LinkPlan, NodePlan, Plan
 from emulator.core.units import Delay, Rate, Share
-from emulator.experiment.admission import CABLE, ENDPOINT, Admission, admit, estimate
+from emulator.experiment.admission import CABLE, ENDPOINT, SELECT, Admission, admit, estimate
 from emulator.experiment.path import path
 from emulator.experiment.probe import StepCost
 from emulator.training.spec import Variant
@@ -31,7 +31,7 @@ def plan(time_scale: float = 1.0, workers: int = 1, cap: float = 0.5) -> Plan:
 
 def test_a_worker_costs_its_step_over_its_cycle() -> None:
     found = estimate(plan(), [ASGD], COST, cores=2)
-    step = 0.01 + 2e6 * ENDPOINT
+    step = 0.01 + 250_000 * SELECT + 2e6 * ENDPOINT
     rate = 1 / (2.0 + step / 0.5)
     assert found.workers == pytest.approx(rate * step)
     assert found.server == pytest.approx(rate * 2e6 * ENDPOINT)
