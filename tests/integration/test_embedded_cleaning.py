@@ -215,6 +215,15 @@ def test_files_on_disk_are_removed_too(lab: LabId, tmp_path: Path, monkeypatch: 
     assert marked(lab) == []
 
 
+def test_a_path_that_overlayfs_cannot_take_is_refused(
+    lab: LabId, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMU_NODE_DIR", str(tmp_path / "a:b"))
+    with pytest.raises(HostError, match=r"a:b/.*: a comma, colon or backslash in this path"):
+        create(lab, 1)
+    assert marked(lab) == [] and not (tmp_path / "a:b").exists()
+
+
 def test_a_damaged_state_file_does_not_stop_removal(lab: LabId) -> None:
     create(lab, 1)
     (lab.directory / "embedded.json").write_text("{")

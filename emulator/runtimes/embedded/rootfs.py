@@ -62,6 +62,12 @@ def hosts_file(names: tuple[tuple[str, object], ...]) -> str:
 def prepare(base: Path, view: View, hosts: str, disk: Path | None) -> Layers:
     """Make the directories for a lab's layers; raises HostError."""
     for place in (base, *([disk] if disk else [])):
+        if set(str(place)) & set(",:\\"):
+            raise HostError(
+                "a comma, colon or backslash in this path cannot be told to overlayfs",
+                where=str(place),
+                fix="set EMU_STATE_DIR (or EMU_NODE_DIR, if it is set) to another directory",
+            )
         try:
             place.mkdir(parents=True, mode=0o700, exist_ok=True)
         except OSError as error:
@@ -150,7 +156,7 @@ def _overlay(layers: Layers, node: str, memory: int) -> str:
 
 def _mount_overlay(layers: Layers, store: str, place: str) -> str:
     for path in (f"{store}/upper", f"{store}/work", f"{store}/upper/etc", f"{place}/root"):
-        os.makedirs(path, 0o755, exist_ok=True)  # noqa: PTH103 - a hot path
+        os.mkdir(path, 0o755)  # noqa: PTH102 - a hot path
     with open(f"{store}/upper/etc/hostname", "w") as file:
         file.write(os.path.basename(place) + "\n")  # noqa: PTH119 - a hot path
     options = f"lowerdir={layers.base}/.common:/,upperdir={store}/upper,workdir={store}/work"
