@@ -113,7 +113,8 @@ def _check(sock: socket.socket, node: NodePlan) -> None:
             raise OSError(0, f"{port.name} has another address than {port.address}")
     if node.routes:
         with open("/proc/thread-self/net/route", "rb") as file:
-            gateways = sum(line.split()[3] == b"0003" for line in file)
+            # RTF_UP | RTF_GATEWAY, with RTF_HOST where the route is for a single address
+            gateways = sum(line.split()[3] in (b"0003", b"0007") for line in file)
         if gateways != len(set(node.routes)):
             raise OSError(0, f"{gateways} routes instead of {len(node.routes)}")
 
