@@ -17,11 +17,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-import select
 import signal
-import subprocess
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -29,6 +26,8 @@ from dataclasses import asdict, dataclass
 from typing import NoReturn
 
 from emulator.core import linux
+from emulator.core.children import NodeProcess as NodeProcess
+from emulator.core.children import forget_children
 from emulator.core.errors import RuntimeFailure
 
 #: what a child says on its report pipe before it runs; nothing = it runs
@@ -68,67 +67,8 @@ class EnterToken:
         )
 
 
-class NodeProcess:
-    """A child of the calling process that lives in a node; the subset of `subprocess.Popen` that one needs.
-
-    `pid` is in the caller's numbering. `wait` and `poll` give the exit status, negative for a signal.
-    """
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self.returncode: int | None = None
-        self._lock = threading.Lock()
-        _children[pid] = self
-
-    def poll(self) -> int | None:
-        """The exit status, or None while it runs."""
-        with self._lock:
-            if self.returncode is None:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-                if pid:
-                    self.returncode = os.waitstatus_to_exitcode(status)
-                    _children.pop(pid, None)
-        return self.returncode
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end; raises subprocess.TimeoutExpired after `timeout` real seconds."""
-        if self.poll() is None and not self._await_end(timeout):
-            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
-        ended = self.poll()
-        assert ended is not None, "it has been seen to end"
-        return ended
-
-    def _await_end(self, timeout: float | None) -> bool:
-        try:
-            handle = os.pidfd_open(self.pid)
-        except ProcessLookupError:  # another thread has just taken its status
-            return True
-        try:
-            watch = select.poll()
-            watch.register(handle, select.POLLIN)
-            return bool(watch.poll(None if timeout is None else max(timeout, 0) * 1000))
-        finally:
-            os.close(handle)
-
-    def send_signal(self, sig: int) -> None:
-        """Send it a signal; nothing happens when it has ended."""
-        if self.poll() is None:
-            os.kill(self.pid, sig)
-
-
 #: the parent's streams, in a forked child
 _inherited: list[object] = []
-#: this process's children in nodes whose exit status nobody has asked for yet
-_children: dict[int, NodeProcess] = {}
-
-
-def reap_ended() -> None:
-    """Take the exit status of all children in nodes that have ended, each into its `NodeProcess`.
-
-    The kernel keeps a node's pid 1 from ending for good as long as a child of ours in there is a zombie.
-    """
-    for process in list(_children.values()):
-        process.poll()
 
 
 def fork_into(token: EnterToken, run: Callable[[], int | None], *, keep: Iterable[int] = ()) -> NodeProcess:
@@ -253,7 +193,7 @@ def _child(
         os.close(pipe)
 
     try:
-        _children.clear()
+        forget_children()
         enter(token, descriptors)
         close_all_but({0, 1, 2, pipe, *keep})
         body(report)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.core import linux
+from emulator.core.children import reap_ended
 from emulator.core.clock import RealClock
-from emulator.core.enter import reap_ended
 from emulator.core.errors import RuntimeFailure
 from emulator.core.lab_id import CGROUP_ROOT, NAME, state_root
 from emulator.core.marks import CONTROL

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from emulator.core.enter import EnterToken, fork_into, reap_ended
+from emulator.core.children import reap_ended
+from emulator.core.enter import EnterToken, fork_into
 
 HERE = EnterToken("here", environment=(("FROM_TOKEN", "yes"),))
 
