@@ -1,6 +1,6 @@
 """What one training step costs this host, measured in a process of its own so that the caller imports no framework.
 
-`python -m emulator.experiment.probe` reads a Workload as JSON on stdin and prints
+`python -m emulator.experiment.probe` reads {"workload": a Workload, "data_directory"} as JSON on stdin and prints
 {"parameters": n, "step_seconds": CPU seconds of the fastest of a few single-threaded steps}.
 """
 
@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import ExperimentError
@@ -17,7 +18,7 @@ from emulator.core.errors import ExperimentError
 if TYPE_CHECKING:
     from emulator.training.spec import Workload
 
-STEPS = 5
+STEPS = 10
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -29,14 +30,14 @@ class StepCost:
     step_seconds: float
 
 
-def measure(workload: Workload) -> StepCost:
+def measure(workload: Workload, data_directory: str) -> StepCost:
     """Measure in a child process; raises ExperimentError, with its last line, when the model cannot be built."""
     import os
 
     environment = os.environ | dict.fromkeys(_THREADS, "1")
     done = subprocess.run(
         [sys.executable, "-m", "emulator.experiment.probe"],
-        input=json.dumps(asdict(workload)),
+        input=json.dumps({"workload": asdict(workload), "data_directory": data_directory}),
         capture_output=True,
         text=True,
         env=environment,
@@ -55,16 +56,18 @@ def _main() -> None:
 
     import numpy as np
 
-    from emulator.training import models
+    from emulator.training import data, models
+    from emulator.training.data.batches import prepared
     from emulator.training.roles.worker import use_threads
     from emulator.training.spec import Workload
 
-    workload = Workload(**json.load(sys.stdin))
+    asked = json.load(sys.stdin)
+    workload = Workload(**asked["workload"])
     model = models.build(workload)
     use_threads(1)
-    rng = np.random.default_rng(0)
-    images = rng.standard_normal((workload.batch, 28, 28)).astype(np.float32)
-    labels = rng.integers(0, 10, workload.batch)
+    samples = data.load(workload.dataset, Path(asked["data_directory"]), "train")
+    images = prepared(np.asarray(samples.images[: workload.batch]), workload.standardize)
+    labels = np.asarray(samples.labels[: workload.batch]).astype(np.int64)
     parameters = model.initial(0)
     fastest = float("inf")
     for _ in range(STEPS):

@@ -66,13 +66,13 @@ def run_experiment(
     check_roles(plan, str(found.topology))
     runtime = _runtime(wanted, watch)
     data_directory = str(_fetch(found, watch))
-    admission = None if runtime == "fake" else _admit(plan, found, wanted, watch)
+    expected = {} if runtime == "fake" else _admit(plan, found, data_directory, wanted, watch)
     run = store.create(wanted.out, found.name, found.model.seed)
     with orderly(), _recorded(run):
         run.write("experiment.json", found.resolved())
         run.write_text("plan.json", plan.to_json() + "\n")
         with _engine(plan, runtime, wanted, found, watch) as engine:
-            _note_facts(run, engine, admission)
+            _note_facts(run, engine, expected)
             _run_all(run, engine, found, data_directory, watch)
     return ExperimentResult.of(run.directory, run.read("summary.json"))
 
@@ -100,14 +100,16 @@ def _fetch(found: Experiment, watch: Watcher) -> Path:
     return data.fetch(found.workload.dataset, say=watch.note)
 
 
-def _admit(plan: Plan, found: Experiment, wanted: Options, watch: Watcher) -> str:
+def _admit(plan: Plan, found: Experiment, data_directory: str, wanted: Options, watch: Watcher) -> dict[str, Any]:
+    """Measure a step, estimate the use, and refuse or warn; returns what of it belongs into run.json."""
     from emulator.experiment.admission import admit, estimate
     from emulator.experiment.probe import measure
 
-    admission = estimate(plan, found.variants, measure(found.workload))
+    cost = measure(found.workload, data_directory)
+    admission = estimate(plan, found.variants, cost)
     warning = admit(admission, plan, wanted.force)
     watch.note(warning or f"expected use: {admission}")
-    return str(admission)
+    return {"admission": str(admission), "step_seconds": cost.step_seconds}
 
 
 def _engine(
@@ -120,7 +122,7 @@ def _engine(
     return lab_engine(plan, runtime, wanted.link_driver, found.workload, found.name, watch)
 
 
-def _note_facts(run: Run, engine: Engine, admission: str | None) -> None:
+def _note_facts(run: Run, engine: Engine, expected: dict[str, Any]) -> None:
     from emulator.experiment.host import describe
 
     run.write_text("plan.json", engine.plan.to_json() + "\n")
@@ -129,8 +131,8 @@ def _note_facts(run: Run, engine: Engine, admission: str | None) -> None:
         runtime=engine.runtime,
         link_driver=engine.link_driver,
         notes=engine.notes,
-        admission=admission,
         host=describe(),
+        **expected,
     )
 
 

@@ -18,6 +18,9 @@ BUSY = 0.9
 #: emulated seconds; a relay whose p99 lateness exceeds this (and a twentieth of the shortest delay) is too late
 LATE = 0.002
 
+#: a compute step that takes this many times what the caps allow was starved
+STARVED = 2.0
+
 METHOD = (
     f"test-set accuracy of the server's model at set intervals, computed outside the nodes and off the links, "
     f"outside the budget; final accuracy is the mean of the last {LAST} evaluations"
@@ -34,6 +37,7 @@ def assemble(
         "throttling": _throttling(repeats),
         "drops": _drops(repeats),
         "relay": _relay(repeats, plan.time_scale),
+        "compute": _compute(facts.get("step_seconds"), plan, found),
     }
     return {
         **{key: facts.get(key) for key in ("engine", "runtime", "link_driver")},
@@ -103,6 +107,22 @@ def _relay(repeats: Sequence[tuple[str, Trace]], time_scale: float) -> dict[str,
     }
 
 
+def _compute(step_seconds: float | None, plan: Plan, found: Mapping[str, Sequence[Trace]]) -> dict[str, Any] | None:
+    """Emulated seconds of a worker's compute step: `expected` from its cost alone on this host and the nodes' caps,
+    and as `measured` by variant; both are means over workers. None where nothing was measured."""
+    workers = [node for node in plan.machines if node.role == "worker"]
+    if step_seconds is None or not workers:
+        return None
+    speeds = [min(float(node.host_cpus), float(node.threads)) for node in workers]
+    expected = sum(step_seconds / speed / plan.time_scale for speed in speeds) / len(speeds)
+    measured = {}
+    for name, repeats in found.items():
+        means = [step.compute / step.count for one in repeats for step in one.steps.values() if step.count]
+        if means:
+            measured[name] = sum(means) / len(means)
+    return {"expected": expected, "measured": measured}
+
+
 def _marks(
     facts: Mapping[str, Any], measured: Mapping[str, Any], repeats: Sequence[tuple[str, Trace]], plan: Plan
 ) -> list[str]:
@@ -114,6 +134,11 @@ def _marks(
         marks.append(f"the link driver's process was restarted {relay['restarts']} times")
     if relay and relay["lateness_p99_emulated"] is not None and relay["lateness_p99_emulated"] > _allowed(plan):
         marks.append(f"1 % of packets came {relay['lateness_p99_emulated'] * 1e3:.1f} ms or more too late (emulated)")
+    compute = measured["compute"] or {"measured": {}}
+    for name, seconds in compute["measured"].items():
+        if seconds > STARVED * compute["expected"]:
+            times = f"{seconds / compute['expected']:.1f} times"
+            marks.append(f"{name}: a compute step took {times} what the workers' caps allow on an idle host")
     for name, one in repeats:
         busy = _busy([(name, one)])
         if busy and busy["mean"] > BUSY:

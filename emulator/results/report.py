@@ -72,6 +72,7 @@ def honesty_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Real time", _real(block["real_seconds"])),
         ("Expected use", block["admission"] or "not estimated"),
         ("Host busy", _busy(block["host_busy"])),
+        ("Compute step", _compute(block["compute"])),
         ("CPU throttling", _throttling(block["throttling"])),
         ("Packet drops", _drops(block["drops"])),
         ("Link driver", _relay(block["relay"])),
@@ -104,12 +105,20 @@ def _busy(busy: Mapping[str, float] | None) -> str:
     )
 
 
+def _compute(compute: Mapping[str, Any] | None) -> str:
+    if compute is None:
+        return "modelled from floating-point operations"
+    measured = ", ".join(f"{name} {value:.3f} s" for name, value in compute["measured"].items())
+    return f"expected {compute['expected']:.3f} s (cost alone on this host, over the caps); measured {measured}"
+
+
 def _throttling(worst: Mapping[str, float] | None) -> str:
     if worst is None:
         return "not measured (virtual clock)"
-    listed = ", ".join(
-        f"{node} {share * 100:.0f} %" for node, share in sorted(worst.items(), key=lambda item: -item[1])[:12]
-    )
+    nodes = sorted(((node, share) for node, share in worst.items() if share >= 0.005), key=lambda item: -item[1])
+    if not nodes:
+        return "in less than 1 % of the quota periods of every node"
+    listed = ", ".join(f"{node} {share * 100:.0f} %" for node, share in nodes)
     return f"largest share of quota periods with throttling: {listed}"
 
 

@@ -54,6 +54,18 @@ def test_a_node_that_died_marks_the_run(tmp_path: Path) -> None:
     assert summary_of(tmp_path, died)["honesty"]["marks"] == ["asgd: node worker-2 died"]
 
 
+@pytest.mark.parametrize(("step_seconds", "marked"), [(0.02, True), (0.09, False)])
+def test_a_starved_compute_step_marks_the_run(tmp_path: Path, step_seconds: float, marked: bool) -> None:
+    run = made.run(tmp_path, made.variant("asgd"))
+    made.write(run, "asgd", [*made.server_records([0.9] * 5, 1000), *made.lab_records()])
+    run.update(state="finished", step_seconds=step_seconds)
+    block = summarise(run)["honesty"]
+    # Half a core at time scale 0.2: ten times the cost. The records say 1 s a step.
+    assert block["compute"] == {"expected": pytest.approx(step_seconds * 10), "measured": {"asgd": 1.0}}
+    said = ["asgd: a compute step took 5.0 times what the workers' caps allow on an idle host"]
+    assert block["marks"] == (said if marked else [])
+
+
 def test_the_host_is_judged_within_the_budget_only(tmp_path: Path) -> None:
     late = encode(500, "controller", "host", {"busy": 1.0, "background": 0.0})
     assert summary_of(tmp_path, late)["honesty"]["host_busy"]["max"] == 0.5
