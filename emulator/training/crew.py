@@ -98,14 +98,14 @@ class Crew:
         for name in sorted(names):
             self._zygote.signal(name, number)
 
-    def failure(self, ended: Ended) -> TrainingError:
+    def failure(self, ended: Ended, before: str = "") -> TrainingError:
         """The sentence for a process without which the run is worth nothing."""
         how = f"by {signal.Signals(ended.signal).name}" if ended.signal else f"with exit status {ended.code}"
         log = self._out / f"{ended.id}.log"
         lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
         said = f"; its last words: {' | '.join(lines[-5:])}" if lines else ""
         fix = f"see {log}" if lines else "see `emu stats` for its memory, and the kernel's log"
-        return TrainingError(f"the process ended {how}{said}", where=ended.id, fix=fix)
+        return TrainingError(f"{before}the process ended {how}{said}", where=ended.id, fix=fix)
 
     def _take_events(self, timeout: float) -> tuple[list[Ended], Refused | None]:
         ended, refused = [], None

@@ -61,8 +61,9 @@ def run_roles(
     leaves a record "died" {code, signal} of its node, and the run goes on. Roles without a server among them run
     until all have ended.
 
-    Raises TrainingError if the server or the evaluator fails, RuntimeFailure if a node is gone before its role is in
-    it, ResultError if `out` cannot be written. However it ends, also by KeyboardInterrupt, no process of it is left.
+    Raises TrainingError if the server, the evaluator or every worker fails, RuntimeFailure if a node is gone before
+    its role is in it, ResultError if `out` cannot be written. However it ends, also by KeyboardInterrupt, no process
+    of it is left.
     """
     zygote.wait_ready()
     ignore: Callable[[Any], None] = lambda _: None  # noqa: E731 - a one-word default for three callbacks
@@ -153,12 +154,15 @@ class _Run:
     def _judge(self, event: Ended) -> None:
         if event.id in self._leaders or event.id == evaluator.NODE:
             raise self._failure(event)
-        if self._leading:
-            self.died.append(event.id)
-            self._crew.note(self.clock.now(), event.id, "died", code=event.code, signal=event.signal)
+        if not self._leading:
+            return
+        self.died.append(event.id)
+        self._crew.note(self.clock.now(), event.id, "died", code=event.code, signal=event.signal)
+        if len(self.died) == len(self._specs) - len(self._leaders):
+            raise self._failure(event, "all workers have failed, the last one like this: ")
 
-    def _failure(self, event: Ended) -> TrainingError:
-        error = self._crew.failure(event)
+    def _failure(self, event: Ended, before: str = "") -> TrainingError:
+        error = self._crew.failure(event, before)
         if event.signal == signal.SIGKILL and self._lab is not None:
             return TrainingError(
                 error.what, where=error.where, fix=f"see `emu stats {self._lab.name}` for its memory (out of it?)"

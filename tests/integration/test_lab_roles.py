@@ -156,6 +156,13 @@ def test_a_dead_worker_is_recorded_and_the_run_goes_on(zygote: Zygote, tmp_path:
     assert outcome.exits["server"] == (0, 0)
 
 
+def test_a_run_whose_workers_all_failed_does_not_wait_for_its_server(zygote: Zygote, tmp_path: Path) -> None:
+    roles = {"server": "survive", "a": "fail_in_compute", "b": "die"}
+    with pytest.raises(TrainingError, match="all workers have failed, the last one like this: the process ended"):
+        run_roles(zygote, _tokens(roles), _specs(roles), tmp_path)
+    assert _children(zygote.pid) == []
+
+
 def test_a_dead_server_ends_the_run_with_a_sentence(zygote: Zygote, tmp_path: Path) -> None:
     roles = {"server": "die", "a": "stubborn"}
     with pytest.raises(TrainingError, match=r"^server: the process ended by SIGKILL; see "):
