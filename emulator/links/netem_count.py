@@ -30,13 +30,12 @@ class _Counter(NamedTuple):
 
 
 def qdiscs(hub: nl.Netlink) -> dict[tuple[int, str], dict[int, bytes]]:
-    """The attributes of every queueing discipline at a device's root, by the device's number and the kind."""
+    """The attributes of every queueing discipline, by its device's number and its kind (no device has two of one)."""
     found = {}
     for body in hub.dump(nl.GETQDISC, struct.pack("=BxHiIII", 0, 0, 0, 0, 0, 0)):
-        _, _, number, _, parent, _ = struct.unpack_from("=BxHiIII", body)
+        _, _, number, _, _, _ = struct.unpack_from("=BxHiIII", body)
         answer = dict(nl.attributes(body[20:]))
-        if parent == 0xFFFFFFFF:
-            found[number, answer[_KIND].rstrip(b"\0").decode()] = answer
+        found[number, answer[_KIND].rstrip(b"\0").decode()] = answer
     return found
 
 

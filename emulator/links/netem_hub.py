@@ -3,7 +3,7 @@
 A cable is three veth pairs, joined by redirecting what comes in (the devices of cable 3, A's side on the left):
 
     A: eth0 = hub~3a  ->  hub~3x = hub~3y  ->  hub~3b = eth0 :B        (and the same way back)
-                          tbf              netem
+                       netem > tbf           netem
 
 Nodes hold no queueing discipline, and nothing in the hub has an address, learns, or speaks.
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from emulator.core import linux
 from emulator.links import netem_netlink as nl
-from emulator.links.netem_line import netem, tbf
+from emulator.links.netem_line import gate, netem, tbf
 from emulator.links.network import ipv6_off
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ T = TypeVar("T")
 _GROUP = 0x656D
 _UP = 1
 _ROOT, _INGRESS, _INGRESS_HANDLE = 0xFFFFFFFF, 0xFFFFFFF1, 0xFFFF0000
+#: where a qdisc stands below the one at the root
+CHILD = 0x10001
 _ALL_PACKETS = 0x0300  # ETH_P_ALL in network order
 _IFNAME, _MTU, _ADDRESS, _LINKINFO, _GROUP_ATTRIBUTE, _NETNS_FD, _GSO_MAX_SEGS = 3, 4, 1, 18, 27, 28, 40
 _REDIRECT, _STOLEN = 1, 4
@@ -154,15 +156,15 @@ def plug(index: int, cable: Cable, namespaces: Mapping[str, int]) -> list[nl.Mes
 def _end(cable: str, end: CableEnd, port: str, mtu: int, namespaces: Mapping[str, int]) -> nl.Message:
     mac = bytes.fromhex(end.mac.replace(":", ""))
     own = nl.text(_IFNAME, end.interface) + nl.attribute(_ADDRESS, mac) + nl.u32(_MTU, mtu)
-    own += nl.u32(_NETNS_FD, namespaces[end.netns])
+    # Packets leave a node one by one: netem would lose and delay a super-packet as one, and before 6.13 it loses
+    # count of what a tbf below it cuts up, until it passes nothing (CVE-2024-56770).
+    own += nl.u32(_NETNS_FD, namespaces[end.netns]) + nl.u32(_GSO_MAX_SEGS, 1)
     peer = nl.text(_IFNAME, port) + nl.u32(_MTU, mtu) + nl.u32(_GROUP_ATTRIBUTE, _GROUP)
     return _pair(f"{end.interface} of {end.node} (link {cable})", _link(flags=_UP), own, peer)
 
 
 def _line(index: int, part: str, mtu: int) -> bytes:
-    # One segment at most: super-packets of the nodes are cut up before netem sees (and loses) them as one.
-    name = nl.text(_IFNAME, device(index, part))
-    return name + nl.u32(_MTU, mtu) + nl.u32(_GROUP_ATTRIBUTE, _GROUP) + nl.u32(_GSO_MAX_SEGS, 1)
+    return nl.text(_IFNAME, device(index, part)) + nl.u32(_MTU, mtu) + nl.u32(_GROUP_ATTRIBUTE, _GROUP)
 
 
 def _pair(label: str, header: bytes, own: bytes, peer: bytes) -> nl.Message:
@@ -173,15 +175,15 @@ def _pair(label: str, header: bytes, own: bytes, peer: bytes) -> nl.Message:
 
 def shape(index: int, numbers: Mapping[str, int], a_to_b: Line, b_to_a: Line, name: str) -> list[nl.Message]:
     """The messages that set both directions of a cable, or set them anew, keeping what is queued."""
-    return [
-        _qdisc(numbers[device(index, part)], encoded, f"{what} of {name}")
-        for part, encoded, what in (
-            ("x", tbf(a_to_b), "rate and queue from A"),
-            ("b", netem(a_to_b), "delay and loss from A"),
-            ("y", tbf(b_to_a), "rate and queue from B"),
-            ("a", netem(b_to_a), "delay and loss from B"),
-        )
-    ]
+    messages = []
+    for line, port, settings in (("x", "b", a_to_b), ("y", "a", b_to_a)):
+        number = numbers[device(index, line)]
+        messages += [
+            qdisc(number, gate(settings), f"the gate of {name}"),
+            qdisc(number, tbf(settings), f"rate and queue of {name}", CHILD),
+            qdisc(numbers[device(index, port)], netem(settings), f"delay and loss of {name}"),
+        ]
+    return messages
 
 
 def join(index: int, numbers: Mapping[str, int], name: str) -> list[nl.Message]:
@@ -199,9 +201,11 @@ def _tc(number: int, handle: int, parent: int, info: int = 0) -> bytes:
     return struct.pack("=BxHiIII", 0, 0, number, handle, parent, info)
 
 
-def _qdisc(number: int, encoded: bytes, label: str) -> nl.Message:
-    # Not EXCLUSIVE: where the same kind is there with this handle, the kernel changes it and keeps its packets.
-    return nl.Message(nl.NEWQDISC, nl.CREATE, _tc(number, 0x10000, _ROOT) + encoded, label)
+def qdisc(number: int, encoded: bytes, label: str, parent: int = _ROOT) -> nl.Message:
+    """Set the qdisc at a device's root, or below the one there. Where its kind is there already, the kernel changes
+    it and keeps its packets (so, not EXCLUSIVE)."""
+    handle = 0x10000 if parent == _ROOT else 0x20000
+    return nl.Message(nl.NEWQDISC, nl.CREATE, _tc(number, handle, parent) + encoded, label)
 
 
 def ingress(number: int, name: str) -> nl.Message:

@@ -1,11 +1,13 @@
-"""One direction of a netem cable: what the kernel is told, as two queueing disciplines one behind the other.
+"""One direction of a netem cable: what the kernel is told, as queueing disciplines one behind the other.
 
-    tbf    on the line's device: the rate, and the queue's bytes (drop-tail), segmenting what is too large
+    gate   on the line's device, a netem that holds nothing up: takes packets off their sender's account
+    tbf    its child: the rate, and the queue's bytes (drop-tail)
     netem  on the port towards the receiver: a packet's time on the line, delay, jitter in order, loss
 
 tbf lets a packet go when the line is free for it, and netem with the same rate adds the packet's own time on the
 line, so a lone packet and the last of a burst arrive when a real line would deliver them (netem alone cannot bound a
 queue by bytes: its limit counts packets, those in flight too). netem keeps order under jitter only with a rate.
+Without the gate a sender's socket is charged for what waits in tbf, so that TCP would see the queue and hold back.
 Layouts and numbers are from the kernel's pkt_sched.h.
 """
 
@@ -85,14 +87,22 @@ def line_of(impairment: Impairment, mtu: int, where: str) -> Line:
 
 
 def tbf(line: Line) -> bytes:
-    """The attributes of the line's queue and rate. The size table turns frames into IP bytes plus overhead."""
+    """The attributes of the line's queue and rate."""
     rate = (0, 1, 0, 0, 0, min(line.rate, _U32))
     parms = struct.pack(_TBF, *rate, *(0,) * 6, line.queue, 0, 0)
-    size = struct.pack(_SIZESPEC, 0, 0, 0, line.overhead, 1, 0, 0, 0)
     options = [attribute(_TBF_PARMS, parms), u32(_TBF_BURST, line.burst)]
     if line.rate > _U32:
         options.append(attribute(_TBF_RATE64, struct.pack("=Q", line.rate)))
-    return text(_KIND, "tbf") + nested(_STAB, attribute(1, size)) + nested(_OPTIONS, *options)
+    return text(_KIND, "tbf") + nested(_OPTIONS, *options)
+
+
+def gate(line: Line) -> bytes:
+    """The attributes of the netem above tbf: with a rate so high that a packet takes 0 ns, and no other effect.
+
+    Its size table (the kernel takes one at a device's root only) makes IP bytes plus overhead of frames, for tbf.
+    """
+    size = struct.pack(_SIZESPEC, 0, 0, 0, line.overhead, 1, 0, 0, 0)
+    return nested(_STAB, attribute(1, size)) + netem(Line(1 << 50, 0, 0, 0, 0, 0, 0, _MOST_PACKETS))
 
 
 def netem(line: Line) -> bytes:
@@ -107,11 +117,11 @@ def netem(line: Line) -> bytes:
     return text(_KIND, "netem") + attribute(_OPTIONS, options)
 
 
-def read(tbf_answer: dict[int, bytes], netem_answer: dict[int, bytes]) -> Line:
+def read(gate_answer: dict[int, bytes], tbf_answer: dict[int, bytes], netem_answer: dict[int, bytes]) -> Line:
     """What the kernel says it has set, from the attributes of a dump."""
     options = dict(attributes(tbf_answer[_OPTIONS]))
     parms = struct.unpack_from(_TBF, options[_TBF_PARMS])
-    size = struct.unpack_from(_SIZESPEC, dict(attributes(tbf_answer[_STAB]))[1])
+    size = struct.unpack_from(_SIZESPEC, dict(attributes(gate_answer[_STAB]))[1])
     base = netem_answer[_OPTIONS]
     _, packets, loss, _, _, _ = struct.unpack_from(_NETEM, base)
     more = dict(attributes(base[struct.calcsize(_NETEM) :]))

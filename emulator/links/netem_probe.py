@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
 
 from emulator.core import linux
 from emulator.core.plan import Impairment
@@ -36,8 +35,8 @@ def _try() -> list[str]:
     line = netem_line.line_of(Impairment(Rate(1e9), Delay(0.001), queue=Size(1 << 20)), 1500, "probe")
     with nl.Netlink() as link:
         try:
-            link.send([_on_loopback(netem_line.netem(line), "netem")])
-            link.send([_on_loopback(netem_line.tbf(line), "tbf", nl.REPLACE)])
+            link.send([hub_of.qdisc(1, netem_line.gate(line), "netem")])
+            link.send([hub_of.qdisc(1, netem_line.tbf(line), "tbf", hub_of.CHILD)])
             link.send([hub_of.ingress(1, "loopback")._replace(label="ingress")])
             link.send([hub_of.redirect(1, 1, 1, "loopback")._replace(label="redirection")])
         except nl.NetlinkError as error:
@@ -47,8 +46,3 @@ def _try() -> list[str]:
                 "named linux-modules-extra), or use --link-driver relay"
             ]
     return []
-
-
-def _on_loopback(encoded: bytes, label: str, flags: int = 0) -> nl.Message:
-    head = struct.pack("=BxHiIII", 0, 0, 1, 0x10000 if label == "netem" else 0x20000, 0xFFFFFFFF, 0)
-    return nl.Message(nl.NEWQDISC, nl.CREATE | flags, head + encoded, label)

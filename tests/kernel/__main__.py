@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -93,7 +94,7 @@ def _vng(image: Path, command: list[str]) -> list[str]:
     words = ["sh", str(GUEST), str(CHECKOUT), *command]
     return [
         *(vng, "--run", str(image), "--disable-kvm", "--force-9p", "--user", "root", "--memory", "2G", "--cpus", "2"),
-        *(f"--qemu-opts=-virtfs {share}", "--", " ".join(f"'{word}'" for word in words)),
+        *(f"--qemu-opts=-virtfs {share}", "--", shlex.join(words)),
     ]
 
 

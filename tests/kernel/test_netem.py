@@ -7,7 +7,9 @@ of `make test-kernel` a microsecond takes up to thirty.
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
+import time
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -96,6 +98,25 @@ def test_the_queue_is_bytes_beside_the_packet_on_the_line(lab: LabId, plug: Call
         assert (counted.packets, counted.bytes, counted.overflowed, counted.lost) == (5, 7500, 15, 0)
         gaps = [late.at - early.at for early, late in pairwise(frames)]
         assert sum(gaps) == pytest.approx(4 * 1500 * 8 / 50e3, abs=LATE)
+
+
+def test_a_sender_does_not_feel_the_queue(plug: Callable[..., list[Path]]) -> None:
+    """What waits at the hub is not on the sender's account, or TCP would see the queue of a router far away."""
+    with sockets(plug(impairment(50e3, queue=100_000))) as (a, b):
+        a.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 20_000)
+        a.settimeout(2)
+        start = time.monotonic()
+        send(a, 1500, 50)
+        assert time.monotonic() - start < 3  # on the line they take 12 s
+        assert receive(b, 1, 3)
+
+
+def test_super_packets_of_tcp_are_cut_up_before_the_hub(lab: LabId, plug: Callable[..., list[Path]]) -> None:
+    for path in plug(impairment(100e6)):
+        done = subprocess.run(
+            ["nsenter", f"--net={path}", "ip", "-d", "link", "show", "eth0"], capture_output=True, text=True, check=True
+        )
+        assert "gso_max_segs 1 " in done.stdout
 
 
 def test_jitter_keeps_order_and_spreads(plug: Callable[..., list[Path]]) -> None:

@@ -35,7 +35,8 @@ def answer(wanted: netem_line.Line) -> netem_line.Line:
     parms[28:32] = int(wanted.burst * 1e9 / wanted.rate / 64).to_bytes(4, "little")
     rest = [attribute(kind, value) for kind, value in options.items() if kind != 1]
     sent[2] = b"".join([attribute(1, bytes(parms)), *rest])
-    return netem_line.read(sent, dict(attributes(netem_line.netem(wanted))))
+    gate, netem = (dict(attributes(encoded(wanted))) for encoded in (netem_line.gate, netem_line.netem))
+    return netem_line.read(gate, sent, netem)
 
 
 def test_units_of_the_kernel() -> None:
