@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -267,6 +269,25 @@ async def stubborn(ctx: Context, spec: RoleSpec) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     while True:
         await ctx.sleep(1000.0)
+
+
+async def where(ctx: Context, spec: RoleSpec) -> None:
+    """Say where this process is, and wait for all others to have said so."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    ctx.record(
+        "saw",
+        hostname=socket.gethostname(),
+        pid=os.getpid(),
+        processes=sum(name.isdecimal() for name in os.listdir("/proc")),
+        no_new_privs=status["NoNewPrivs"].strip(),
+        admin=bool(int(status["CapEff"], 16) & 1 << 21),
+        environment=[os.environ.get("EMU_NODE"), os.environ.get("OMP_NUM_THREADS")],
+        interfaces=sorted(name for _, name in socket.if_nameindex() if name != "lo"),
+    )
+    for peer in ctx.peers:
+        await ctx.send(peer, Message("here"))
+    for _ in ctx.peers:
+        assert isinstance(await ctx.receive(), Message)
 
 
 async def parallel(ctx: Context, spec: RoleSpec) -> None:

@@ -20,6 +20,7 @@ from emulator.core.errors import ExperimentError, RuntimeFailure, TrainingError
 from emulator.core.record import read
 from emulator.training import data
 from emulator.training.crew import Crew
+from emulator.training.evaluator import yield_to_others
 from emulator.training.launch import run_roles
 from emulator.training.spec import RoleSpec, Variant, Workload
 from emulator.training.zygote import Zygote
@@ -233,6 +234,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 from emulator.core.enter import EnterToken
+from emulator.training.evaluator import yield_to_others
 from emulator.training.launch import run_roles
 from emulator.training.spec import RoleSpec, Workload
 from emulator.training.zygote import Zygote
@@ -279,3 +281,26 @@ def test_the_way_without_a_warmed_process_tells_mistakes(tmp_path: Path) -> None
         assert done.returncode == 2
         assert done.stderr.startswith("error: python -m emulator.training: ")
         assert "Traceback" not in done.stderr
+
+
+def test_the_evaluator_takes_next_to_nothing_from_a_busy_role(tmp_path: Path) -> None:
+    """Both on one core for two seconds: the shares go by priority, however busy the host is otherwise."""
+    core = min(os.sched_getaffinity(0))
+
+    def burn(prepare: Callable[[], None]) -> int:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.sched_setaffinity(0, {core})
+                prepare()
+                end = time.monotonic() + 2.0
+                while time.monotonic() < end:
+                    pass
+            finally:
+                os._exit(0)
+        return pid
+
+    role, background = burn(os.setsid), burn(yield_to_others)
+    usage = {pid: os.wait4(pid, 0)[2].ru_utime for pid in (role, background)}
+    assert usage[role] > 0.1
+    assert usage[background] < 0.05 * usage[role]
