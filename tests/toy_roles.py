@@ -286,8 +286,8 @@ async def where(ctx: Context, spec: RoleSpec) -> None:
     )
     for peer in ctx.peers:
         await ctx.send(peer, Message("here"))
-    for _ in ctx.peers:
-        assert isinstance(await ctx.receive(), Message)
+    for peer in ctx.peers:
+        assert isinstance(await ctx.receive(peer), Message)
 
 
 async def parallel(ctx: Context, spec: RoleSpec) -> None:
