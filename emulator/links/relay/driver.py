@@ -96,7 +96,11 @@ class RelayDriver:
             told = control.ask(state.directory(lab, self.name), {"do": "health"})
         except OSError as error:
             left = process.running(lab)
-            what = "hangs" if left else "and its supervisor are dead"
+            what = (
+                f"does not answer, see {state.directory(lab, self.name) / 'log'}"
+                if left
+                else "and its supervisor are dead"
+            )
             return DriverHealth(False, detail=f"the relay {what} ({error.strerror or error})")
         notes = [f"{name}: {trouble}" for name, trouble in told["trouble"].items()]
         notes += [f"{node}: its network namespace is gone" for node in _gone(state.read_cables(lab, self.name))]

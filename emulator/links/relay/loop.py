@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 #: median lateness: early by the time that passed between a frame's coming and its being read, which nobody tells.
 AIM = -30e-6
 #: limits of `Loop.early`, and the share of an error that is mended each tenth of a second
-_EARLIEST, _GAIN = 200e-6, 0.2
+_EARLIEST, _GAIN = 400e-6, 0.2
+#: From so many frames in a tenth of a second on, a nap of this length comes before each look: frames taken in batches
+#: cost a fifth to a quarter less CPU, as with a network card's interrupt moderation. Idle links are not held up.
+BUSY, NAP = 400, 250e-6
+#: frames read from one TAP in one turn, while busy
+_TURN = 8
 #: descriptors that are looked at in one turn
 _EVENTS = 64
 #: the largest frame, 64 KiB with its headers
@@ -58,6 +63,8 @@ class Loop:
         self.lateness = Lateness()
         self.running = True
         self.early = 60e-6
+        self.nap = 0.0
+        self._frames = 0
         self._tick = tick
         self._lanes = {lane.source: lane for lane in lanes}
         self._handlers: dict[int, Callable[[], None]] = {}
@@ -96,8 +103,12 @@ class Loop:
     def _turn(self) -> None:
         """Ten times a second: learn how long wake-ups take here, and whatever else is due."""
         median = self.lateness.turn()
+        self.nap = NAP if self._frames > BUSY else 0.0
+        self._frames = 0
         if median is not None:
-            self.early = min(_EARLIEST, max(0.0, self.early + _GAIN * (median - AIM)))
+            # A frame that came during a nap has waited for half of it already.
+            error = median - AIM + self.nap / 2
+            self.early = min(_EARLIEST, max(0.0, self.early + _GAIN * error))
         self._tick()
 
     def _deliver(self) -> float:
@@ -116,8 +127,10 @@ class Loop:
         return now
 
     def _wait(self, until: float) -> None:
-        """Take in what comes until then, at least what is there: one frame of each TAP, so that all have turns."""
+        """Take in what comes until then, at least what is there."""
         epoll = self._epoll
+        if self.nap:
+            select.select((), (), (), self.nap)
         timeout = until - time.monotonic()
         if timeout > 0:
             # epoll's own timeout is in whole milliseconds; select's in microseconds.
@@ -132,16 +145,17 @@ class Loop:
                 self._lose(lane, "its interface is gone")
 
     def _read(self, lane: Lane) -> None:
-        """Take in a frame."""
+        """Take in a frame, or all that came during a nap."""
         idle = not lane.queue
         try:
-            data = os.read(lane.source, _FRAME)
+            for _ in range(_TURN if self.nap else 1):
+                data = os.read(lane.source, _FRAME)
+                lane.accept(time.monotonic(), data)
+                self._frames += 1
         except BlockingIOError:
-            return
+            pass
         except OSError as error:
             self._lose(lane, str(error.strerror))
-            return
-        lane.accept(time.monotonic(), data)
         if idle and lane.queue:
             heappush(self._heap, (lane.queue[0][0], lane.source))
 
