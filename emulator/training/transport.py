@@ -128,16 +128,18 @@ class Transport:
     async def _read(self) -> None:
         while True:
             await self._inbox.room()
-            routing, envelope, *frames = await self._router.recv_multipart(copy=False)
-            peer, _, incarnation = routing.bytes.decode().rpartition("/")
-            kind, target = _ENVELOPE.unpack(envelope.bytes)
+            routing, *frames = await self._router.recv_multipart(copy=False)
+            peer, _, incarnation = routing.bytes.decode(errors="replace").rpartition("/")
+            if peer not in self._addresses or not frames or len(frames[0]) != _ENVELOPE.size:
+                continue  # no role of this run: whatever can reach the port may connect to it
+            kind, target = _ENVELOPE.unpack(frames[0].bytes)
             if not self._is_current(peer, int(incarnation)):
                 continue
             if kind == GOODBYE:
                 await self._router.send_multipart([routing.bytes, b""])
                 self._gone(peer, "ended", True)
             elif target in (0, self._incarnation):
-                self._inbox.put(wire.decode([_buffer(frame) for frame in frames], peer))
+                self._inbox.put(wire.decode([_buffer(frame) for frame in frames[1:]], peer))
 
     def _is_current(self, peer: str, incarnation: int) -> bool:
         """Note who wrote; False for a process that is no more."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zmq
 
 import emulator.training
 from emulator.core.errors import ResultError
@@ -19,6 +20,7 @@ from emulator.training.lab_context import LabContext, first
 from emulator.training.message import Message
 from emulator.training.peer import _LAST_ACK, TimeLimits
 from emulator.training.spec import RoleSpec, Variant, Workload
+from emulator.training.transport import Transport
 
 
 def _message(sender: str, number: int, size: int = 1) -> Message:
@@ -181,3 +183,28 @@ def test_a_record_on_a_full_disk_is_a_sentence() -> None:
         pytest.raises(ResultError, match=r"^a: a record cannot be written \(No space left on device\); free space"),
     ):
         asyncio.run(body(full.fileno()))
+
+
+def test_strangers_on_the_port_are_ignored() -> None:
+    addresses = {"a": "127.81.0.2", "b": "127.81.0.3"}
+
+    async def body() -> Message | Lost | TimedOut:
+        inbox = Inbox()
+        ours, theirs = Transport("a", addresses, 5608, inbox), Transport("b", addresses, 5608, Inbox())
+        ours.start()
+        theirs.start()
+        with zmq.Context() as context, context.socket(zmq.DEALER) as stranger:
+            stranger.connect("tcp://127.81.0.2:5608")
+            for frames in ([b""], [b"GET / HTTP/1.1"], [b"D" + bytes(8), b"no header"]):
+                stranger.send_multipart(frames)
+            await asyncio.sleep(0.3)
+            await theirs.send("a", Message("hello"))
+            heard = await inbox.take(None, 10.0)
+            stranger.close(linger=0)
+        theirs.abandon()
+        ours.abandon()
+        return heard
+
+    heard = asyncio.run(body())
+    assert isinstance(heard, Message)
+    assert (heard.sender, heard.kind) == ("b", "hello")
