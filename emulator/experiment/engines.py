@@ -117,19 +117,21 @@ def lab_engine(
 
 
 def _lab(plan: Plan, runtime: str | None, link_driver: str | None, name: str, watcher: Watcher) -> tuple[Lab, bool]:
+    """The lab to use, and whether it is the experiment's own; that has a name of its own, so that a second
+    experiment does not take it for the user's."""
     from emulator.lab import Lab
 
+    own = f"{plan.name}-{name}"[:40].rstrip("-")
     try:
         lab = Lab.attach(plan.name)
     except LabError:
-        return Lab.from_plan(plan, runtime=runtime, link_driver=link_driver), True
+        return Lab.from_plan(replace(plan, name=own), runtime=runtime, link_driver=link_driver), True
     differs = _difference(lab, plan, runtime, link_driver)
     if not differs:
         watcher.note(f"using lab {lab.name}, which is up already")
         return lab, False
-    other = f"{plan.name}-{name}"[:40].rstrip("-")
-    watcher.note(f"lab {lab.name} is up with another {differs}; making lab {other} beside it, removed at the end")
-    return Lab.from_plan(replace(plan, name=other), runtime=runtime, link_driver=link_driver), True
+    watcher.note(f"lab {lab.name} is up with another {differs}; making lab {own} beside it, removed at the end")
+    return Lab.from_plan(replace(plan, name=own), runtime=runtime, link_driver=link_driver), True
 
 
 def _difference(lab: Lab, plan: Plan, runtime: str | None, link_driver: str | None) -> str | None:

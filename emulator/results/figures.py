@@ -46,7 +46,8 @@ def accuracy_over_time(_summary: Summary, found: Traces) -> Plot:
 def accuracy_over_bytes(_summary: Summary, found: Traces) -> Plot:
     figure, (axes,) = style.panels()
     _curves(axes, found, lambda item: item.payload_bytes / 1e6 if item.payload_bytes else None)
-    axes.set_xscale("log")
+    if any(item.payload_bytes for repeats in found.values() for one in repeats for item in one.evaluations):
+        axes.set_xscale("log")
     axes.set_xlabel("payload received by the server (MB, log scale)")
     caption = "Test accuracy over the payload bytes that all workers together pushed to the server." + _thin(found)
     return Plot("Accuracy over bytes to the server", style.data_uri(figure), caption)

@@ -7,6 +7,7 @@ Reductions are relative to the dense baseline; accuracies are shares (0 to 1).
 from __future__ import annotations
 
 import statistics
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.errors import ResultError
@@ -81,7 +82,7 @@ def summarise(run: Run, read: Mapping[str, Sequence[Trace]] | None = None) -> di
         "name": run.name,
         "run": run.id,
         "state": run.state(),
-        "topology": plan.name,
+        "topology": PurePath(experiment["topology"]).stem,
         "workload": experiment["workload"],
         "budget": experiment["budget"],
         "time_scale": plan.time_scale,
@@ -147,8 +148,8 @@ def _figures(one: Trace) -> dict[str, Any]:
 def _against(
     base: Mapping[str, Any], variant: Mapping[str, Any], base_traces: Sequence[Trace], traces_: Sequence[Trace]
 ) -> dict[str, float | None]:
-    """How many times less a variant sends than the baseline; None where either diverged or a figure is missing."""
-    sound = _sound(base) and _sound(variant)
+    """How many times less a variant sends than the baseline; None where either diverged or was cut short."""
+    sound = base["state"] == variant["state"] == "ok"
     level = min(_best(one) for one in (*base_traces, *traces_)) if sound else None
     ours, theirs = _bytes_until(traces_, level), _bytes_until(base_traces, level)
     return {
@@ -163,10 +164,6 @@ def _against(
 
 def _best(one: Trace) -> float:
     return max((item.accuracy for item in one.evaluations), default=0.0)
-
-
-def _sound(variant: Mapping[str, Any]) -> bool:
-    return variant["final_accuracy"] is not None and variant["final_accuracy"] >= DIVERGED
 
 
 def _per_accuracy(variant: Mapping[str, Any]) -> float | None:

@@ -20,7 +20,6 @@ _TITLES = {
     "bytes to server": "bytes to\nserver",
     "reduction / update": "reduction\n/ update",
     "reduction / accuracy": "reduction\n/ accuracy",
-    "reduction to equal accuracy": "to equal\naccuracy",
     "state": "\nstate",
 }
 

@@ -54,8 +54,8 @@ def is_up(name: str) -> bool:
 
 def test_a_lab_of_its_own_is_measured_and_removed(tmp_path: Path) -> None:
     result, said = run(tmp_path, "exp-own")
-    assert not is_up("exp-own")
-    assert any(text.startswith("lab exp-own: 3 nodes by embedded, links by ") for text in said)
+    assert not is_up("exp-own-small")
+    assert any(text.startswith("lab exp-own-small: 3 nodes by embedded, links by ") for text in said)
     assert any("expected use" in text for text in said)
     honesty = result.summary["honesty"]
     assert (honesty["engine"], honesty["runtime"]) == ("emulation", "embedded")
@@ -93,7 +93,7 @@ def test_a_running_lab_with_another_time_scale_is_left_alone(tmp_path: Path) -> 
         ) == 1  # fmt: skip
         assert lab.state == before
         assert not is_up("exp-beside-small")
-    assert result.summary["topology"] == "exp-beside-small"
+    assert result.summary["topology"] == "trio"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -110,7 +110,7 @@ def test_ctrl_c_leaves_a_report_and_no_lab(tmp_path: Path, number: int) -> None:
     process.stderr.close()
     assert process.wait(timeout=60) == 130, rest
     assert "Traceback" not in rest
-    assert not is_up("exp-cut")
+    assert not is_up("exp-cut-small")
     (entry,) = listing(tmp_path / "runs")
     assert entry["state"] == "interrupted"
 
@@ -126,9 +126,9 @@ def test_after_kill_9_down_removes_everything(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGKILL)
     process.wait(timeout=60)
     process.stderr.close()
-    done = subprocess.run([*EMU, "down", "exp-killed"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*EMU, "down", "exp-killed-small"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    assert not is_up("exp-killed")
+    assert not is_up("exp-killed-small")
     marked = subprocess.run(["pgrep", "-fc", "exp-killed"], capture_output=True, text=True, check=False)
     assert marked.stdout.strip() == "0", "a process of the lab is still there"
     (entry,) = listing(tmp_path / "runs")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from emulator.core.record import encode
 from emulator.results.report import rebuild
 from tests.unit.results import made
 
@@ -85,3 +86,19 @@ def test_an_interrupted_run_has_a_report_that_says_so(tmp_path: Path) -> None:
     run.update(state="interrupted")
     assert rebuild(run)["state"] == "interrupted"
     assert "This run was interrupted." in (run.directory / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kinds", [(), ("budget_started",), ("budget_started", "evaluation")])
+def test_a_run_cut_short_at_its_start_has_a_report(tmp_path: Path, kinds: tuple[str, ...]) -> None:
+    run = made.run(tmp_path, made.variant("asgd"))
+    seen = {"updates": 0, "accuracy": 0.1, "loss": 2.3, "snapshot_t": 1.0}
+    nothing = {"payload_bytes_to_server": 0, "message_bytes_to_server": 0}
+    lines = {
+        "budget_started": encode(1.0, "server", "budget_started", {}),
+        "evaluation": encode(1.0, "evaluator", "evaluation", seen | nothing),
+    }
+    made.write(run, "asgd", [lines[kind] for kind in kinds])
+    run.update(state="interrupted")
+    assert rebuild(run)["variants"]["asgd"]["state"] == "incomplete"
+    page = (run.directory / "report.html").read_text(encoding="utf-8")
+    assert page.count("<img ") == len(FIGURES)
