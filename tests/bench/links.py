@@ -30,6 +30,8 @@ TIME_SCALE = 0.2
 #: rate in Mbit/s and one-way delay in ms of the flows; the last has 4 MB in flight
 FLOWS = ((5, 10), (20, 10), (50, 20), (100, 20), (200, 10), (200, 80))
 SECONDS = 8.0
+#: IP bytes of a ping
+PING = 76
 SLOW_START = 3.0
 
 
@@ -66,10 +68,10 @@ def up(plan: Plan, driver: str) -> Iterator[BareLab]:
 def round_trips(driver: str) -> None:
     """Medians of 50 pings between the server, the core and the workers of wan-10, against the plan."""
     plan = load_plan(WAN, time_scale=1.0)
-    delay = {link.name: float(link.a_to_b.delay + link.b_to_a.delay) for link in plan.links}
-    server = delay["server--core"]
-    pairs = [("server", f"worker-{n}", server + delay[f"worker-{n}--core"]) for n in (1, 4, 7, 9)]
-    pairs.append(("worker-1", "worker-9", delay["worker-1--core"] + delay["worker-9--core"]))
+    trip = {link.name: one_trip(link.a_to_b) + one_trip(link.b_to_a) for link in plan.links}
+    server = trip["server--core"]
+    pairs = [("server", f"worker-{n}", server + trip[f"worker-{n}--core"]) for n in (1, 4, 7, 9)]
+    pairs.append(("worker-1", "worker-9", trip["worker-1--core"] + trip["worker-9--core"]))
     with up(plan, driver) as lab:
         for source, target, planned in pairs:
             trips = ping(lab.path(source), lab.address(target), 50, 0.02)
@@ -79,6 +81,11 @@ def round_trips(driver: str) -> None:
                 f"  round trip {source}, {target}: planned {planned * 1e3:.1f} ms, median {error * 1e3:+.2f} ms, "
                 f"p95 {(heard[int(len(heard) * 0.95)] - planned) * 1e3:+.2f} ms (allowed {allowed * 1e3:.1f})"
             )
+
+
+def one_trip(impairment: Impairment) -> float:
+    """A ping's time on a direction: its own on the line, and the delay."""
+    return PING * 8 / float(impairment.rate or float("inf")) + float(impairment.delay)
 
 
 def flows(driver: str) -> None:
