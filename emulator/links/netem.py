@@ -46,7 +46,7 @@ class NetemDriver:
             raise LinkError(
                 f"the cables of lab {lab.name} are plugged in already", fix=f"take them out with `emu down {lab.name}`"
             )
-        lines = [_lines(cable.name, cable.a_to_b, cable.b_to_a, cable.mtu) for cable in cables]
+        settings = [_lines(cable.name, cable.a_to_b, cable.b_to_a, cable.mtu) for cable in cables]
         journal("links", self.name)
         write_cables(lab, self.name, cables)
         journal("netns", str(_hub(lab)))
@@ -55,8 +55,9 @@ class NetemDriver:
                 _quiet(cables)
                 hub_of.create(_hub(lab))
                 with hub_of.connect(_hub(lab)) as hub:
-                    _plug(hub, cables, lines)
-                hub_of.in_thread(lambda: netem_order.steer(_devices(lab, cables)))
+                    _plug(hub, cables, settings)
+                lines = [[hub_of.device(index, part) for part in "xy"] for index in range(len(cables))]
+                hub_of.in_thread(lambda: netem_order.steer(_hub(lab), lines))
         except BaseException:
             self.unplug(lab)
             raise
@@ -113,8 +114,9 @@ class NetemDriver:
 
     def unplug(self, lab: LabId) -> list[str]:
         removed = [f"cable {cable.name}" for cable in read_cables(lab, self.name)]
-        if hub_of.destroy(_hub(lab)):
-            removed.append(f"netns {_hub(lab)}")
+        with _explained(lab):
+            if hub_of.destroy(_hub(lab)):
+                removed.append(f"netns {_hub(lab)}")
         remove_state(lab, self.name)
         return removed
 
@@ -134,20 +136,6 @@ def _quiet(cables: Sequence[Cable]) -> None:
         for path in {end.netns for cable in cables for end in (cable.a, cable.b)}:
             go(path)
             ipv6_off("default")
-
-
-def _devices(lab: LabId, cables: Sequence[Cable]) -> Mapping[str, list[tuple[str, int]]]:
-    """The devices that receive from a qdisc, with the number of their cable, by namespace.
-
-    Not the ports that receive from nodes: there the sender's own CPU does the work, which keeps order and holds it
-    back where it sends faster than the kernel can move.
-    """
-    found: dict[str, list[tuple[str, int]]] = {str(_hub(lab)): []}
-    for index, cable in enumerate(cables):
-        found[str(_hub(lab))] += [(hub_of.device(index, part), index) for part in "xy"]
-        for end in (cable.a, cable.b):
-            found.setdefault(end.netns, []).append((end.interface, index))
-    return found
 
 
 def _plug(hub: Netlink, cables: Sequence[Cable], lines: Sequence[tuple[Line, Line]]) -> None:

@@ -10,6 +10,7 @@ Nodes hold no queueing discipline, and nothing in the hub has an address, learns
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import threading
@@ -106,10 +107,10 @@ def destroy(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except nl.NetlinkError as error:
-        if error.errno != 19:  # ENODEV: it holds none
+        if error.errno != errno.ENODEV:  # it holds none
             raise
     except OSError as error:
-        if error.errno != 22:  # EINVAL: a file over which nothing was mounted yet
+        if error.errno != errno.EINVAL:  # a file over which nothing was mounted yet
             raise
     held = os.path.realpath(path) in _mounted()
     if held:

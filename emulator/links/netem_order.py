@@ -3,7 +3,10 @@
 A qdisc hands packets on from whichever CPU its timer or its sender runs on, and each CPU has a receive queue of its
 own, so two packets handed on by two CPUs can overtake each other (seen in a VM whose CPUs were busy). Receive packet
 steering (the kernel's Documentation/networking/scaling.rst) sends all that a device receives to one CPU's queue.
-It is set in sysfs only, which shows the devices of the network namespace in which it was mounted.
+
+It is needed on the line's devices only. A port that sends to a node gets its packets from there, on one CPU, and its
+timer is pinned to that one; and what comes in from a node is moved by the sender's own CPU, which holds the sender
+back where it sends faster than the kernel can move.
 """
 
 from __future__ import annotations
@@ -12,29 +15,29 @@ import os
 from typing import TYPE_CHECKING
 
 from emulator.core import linux
-from emulator.links.netns import travelling
+from emulator.links.netns import inside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Sequence
+    from pathlib import Path
 
 _SYS = "/sys"
 
 
-def steer(devices: Mapping[str, Iterable[tuple[str, int]]]) -> None:
-    """Steer devices, given by their namespace's path as (name, number of the cable); cables share out the CPUs.
+def steer(hub: Path, lines: Sequence[Sequence[str]]) -> None:
+    """Steer the devices of each cable's line to one CPU; cables take turns. Raises OSError.
 
-    Raises OSError. Changes the calling thread's mount namespace: to be called in a thread of its own.
+    sysfs alone can set it, and shows the devices of the network namespace in which it was mounted, so the calling
+    thread's mount namespace changes: to be called in a thread of its own.
     """
     cpus = sorted(os.sched_getaffinity(0))
     linux.unshare(linux.CLONE_NEWNS)
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
-    with travelling() as go:
-        for path, found in devices.items():
-            go(path)
-            linux.mount("sysfs", _SYS, "sysfs", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
-            for name, cable in found:
+    with inside(str(hub)):
+        linux.mount("sysfs", _SYS, "sysfs", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+        for cable, names in enumerate(lines):
+            for name in names:
                 _write(f"{_SYS}/class/net/{name}/queues/rx-0/rps_cpus", mask(cpus[cable % len(cpus)]))
-            linux.umount(_SYS)
 
 
 def mask(cpu: int) -> str:
