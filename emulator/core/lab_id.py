@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from emulator.core.errors import UsageError
+
 CGROUP_ROOT = "emu"
 ENV_LAB = "EMU_LAB"
 NAME = re.compile(r"^[a-z0-9][a-z0-9-]{0,39}$")
@@ -35,9 +37,9 @@ class LabId:
 
     @staticmethod
     def of(name: str) -> LabId:
-        """The id of the lab `name` under this user's state root; raises ValueError for an unusable name."""
+        """The id of the lab `name` under this user's state root; raises UsageError for an unusable name."""
         if not NAME.match(name):
-            raise ValueError(f"{name!r} is not a lab name; use up to 40 of a-z, 0-9 and -")
+            raise UsageError(f"{name!r} is not a lab name", fix="use up to 40 of a-z, 0-9 and -")
         return LabId(name, state_root())
 
     @property

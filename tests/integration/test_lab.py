@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from emulator.lab import Lab
-from tests.integration.traces import emu, traces
+from tests.integration.traces import EMU, emu, traces
 
 pytestmark = pytest.mark.needs("root", "netns", "tun", "cgroup", "overlay")
 
@@ -107,7 +106,7 @@ def test_a_taken_name_is_refused_and_the_running_lab_stays(lab: str, tmp_path: P
 
 def test_the_command_of_a_node_runs_logs_and_is_reached_through_a_forward(lab: str) -> None:
     forward = subprocess.Popen(
-        [sys.executable, "-u", "-c", "from emulator.cli.main import main; main()", "forward", "-l", lab, "server:8000"],
+        [EMU, "forward", "-l", lab, "server:8000"],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -185,9 +184,6 @@ def test_two_labs_do_not_see_each_other(lab: str, tmp_path: Path) -> None:
     assert emu("exec", "-l", lab, "worker-1", "--", "hostname").stdout == "worker-1\n"
 
 
-KILLED = "import sys; sys.argv[1:] = {argv!r}; from emulator.cli.main import main; main()"
-
-
 @pytest.mark.parametrize("verb", ["up", "down"])
 @pytest.mark.parametrize("moment", [0.05, 0.25, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7])
 def test_killed_at_any_moment_leaves_nothing_after_down_all(verb: str, moment: float, tmp_path: Path) -> None:
@@ -197,7 +193,7 @@ def test_killed_at_any_moment_leaves_nothing_after_down_all(verb: str, moment: f
     if verb == "down":
         emu("up", str(path))
     argv = ["up", str(path)] if verb == "up" else ["down", name]
-    process = subprocess.Popen([sys.executable, "-c", KILLED.format(argv=argv)], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([EMU, *argv], stdout=subprocess.DEVNULL)
     time.sleep(moment)
     process.kill()
     process.wait()
@@ -208,7 +204,7 @@ def test_killed_at_any_moment_leaves_nothing_after_down_all(verb: str, moment: f
 def test_up_goes_on_where_a_killed_up_left_a_half_made_lab(tmp_path: Path) -> None:
     before = traces()
     path = _topology(tmp_path, "it-again")
-    process = subprocess.Popen([sys.executable, "-c", KILLED.format(argv=["up", str(path)])], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([EMU, "up", str(path)], stdout=subprocess.DEVNULL)
     time.sleep(0.5)
     process.kill()
     process.wait()

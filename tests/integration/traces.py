@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
+EMU = str(Path(sys.executable).with_name("emu"))
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,8 @@ def _marked_processes() -> list[str]:
 
 def emu(*argv: str, timeout: float = 120, check: bool = True, **kwargs: object) -> subprocess.CompletedProcess[str]:
     """Run the command line as a user does."""
-    import sys
-
     done: subprocess.CompletedProcess[str] = subprocess.run(
-        [sys.executable, "-c", "from emulator.cli.main import main; main()", *argv],
+        [EMU, *argv],
         capture_output=True,
         text=True,
         timeout=timeout,

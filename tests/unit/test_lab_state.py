@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.errors import LabError
+from emulator.core.errors import LabError, UsageError
 from emulator.core.lab_id import LabId
 from emulator.core.plan import Plan
 from emulator.lab import state
@@ -114,5 +114,5 @@ def test_the_journal_has_a_line_for_each_thing(lab: LabId) -> None:
 
 @pytest.mark.parametrize("name", ["", "Upper", "a b", "../x", "-x", "x" * 41])
 def test_unusable_lab_names(name: str) -> None:
-    with pytest.raises(ValueError, match="is not a lab name"):
+    with pytest.raises(UsageError, match="is not a lab name"):
         LabId.of(name)

@@ -1,0 +1,125 @@
+"""The command line as a person meets it: help for every verb, one sentence for each mistake, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from emulator.cli.main import app
+
+VERBS = [
+    *"up down status stats exec shell logs cp forward experiment report runs validate schema doctor".split(),
+    *("link restart", "link health", "topology show", "data fetch", "data list"),
+]
+EMU = str(Path(sys.executable).with_name("emu"))
+
+
+def emu(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [EMU, *argv],
+        capture_output=True, text=True, timeout=60, env={**os.environ, "COLUMNS": "100", **env},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> dict[str, str]:
+    """An environment in which no lab is up."""
+    return {"EMU_STATE_DIR": str(tmp_path / "state")}
+
+
+def test_every_verb_is_registered_with_a_help_text() -> None:
+    names = {command.name for command in app.registered_commands}
+    groups = {
+        f"{group.name} {command.name}"
+        for group in app.registered_groups
+        if group.typer_instance is not None
+        for command in group.typer_instance.registered_commands
+    }
+    assert names | groups == set(VERBS)
+    for command in app.registered_commands:
+        assert command.callback is not None and command.callback.__doc__, command.name
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help(verb: str) -> None:
+    done = emu(*verb.split(), "--help")
+    assert done.returncode == 0 and "Usage: emu" in done.stdout and not done.stderr
+
+
+def test_version() -> None:
+    from emulator import __version__
+
+    assert emu("--version").stdout == f"emu {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "sentence"),
+    [
+        ("status", 0, ""),
+        ("exec worker-1 -- true", 21, "no lab is up; start one with `emu up topologies/wan-10.yaml`"),
+        ("exec -l no a -- true", 21, "no lab named 'no' is up; start one with `emu up FILE` (none is running)"),
+        ("exec worker-1", 2, "no program was given; write it after two dashes: emu exec worker-1 -- hostname"),
+        ("down", 21, "no lab is up; start one with `emu up topologies/wan-10.yaml`"),
+        ("down nope", 21, "no lab named 'nope' is there; see `emu status --all`"),
+        ("stats --interval 0", 2, "--interval: an interval cannot be 0; give seconds, like 1"),
+        ("cp a b", 2, "one of the two paths must be in a node; write it as NODE:PATH, e.g. worker-1:/tmp/x"),
+        ("forward server", 2, "'server' is not NODE:PORT; write it like server:8080"),
+        ("forward server:99999", 2, "'server:99999' is not NODE:PORT; write it like server:8080"),
+    ],
+)
+def test_mistakes_are_one_sentence(argv: str, code: int, sentence: str, empty: dict[str, str]) -> None:
+    done = emu(*argv.split(), **empty)
+    assert (done.returncode, done.stderr) == (code, f"emu: {sentence}\n" if sentence else "")
+
+
+def test_a_lab_name_that_is_no_name_is_a_sentence(empty: dict[str, str]) -> None:
+    for argv in (["status", "../etc"], ["down", "A B"], ["exec", "-l", "../x", "a", "--", "true"]):
+        done = emu(*argv, **empty)
+        assert done.returncode == 2 and "is not a lab name" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_fake_cannot_stay_up(empty: dict[str, str]) -> None:
+    done = emu("up", "topologies/lan-4.yaml", "--runtime", "fake", **empty)
+    assert done.returncode == 2 and "the fake runtime lives inside one process" in done.stderr
+
+
+def test_unknown_runtime_and_driver_name_the_known_ones(empty: dict[str, str]) -> None:
+    for option, known in (("--runtime", "embedded"), ("--link-driver", "relay")):
+        done = emu("up", "topologies/lan-4.yaml", option, "nonsense", **empty)
+        assert done.returncode == 2 and "nonsense" in done.stderr and known in done.stderr
+
+
+def test_dry_run_makes_nothing_and_prints_the_plan(empty: dict[str, str], tmp_path: Path) -> None:
+    table = emu("up", "topologies/wan-10.yaml", "--dry-run", **empty)
+    assert table.returncode == 0 and "worker-10" in table.stdout and "rpi-4" in table.stdout
+    plan = json.loads(emu("up", "topologies/wan-10.yaml", "--dry-run", "--json", **empty).stdout)
+    assert len(plan["nodes"]) == 12 and len(plan["links"]) == 11
+    assert not (tmp_path / "state").exists()
+
+
+def test_doctor_lists_every_part(empty: dict[str, str]) -> None:
+    found = {check["name"]: check for check in json.loads(emu("doctor", "--json", **empty).stdout)}
+    assert {
+        "host",
+        "calibration",
+        "runtime embedded",
+        "runtime fake",
+        "links netem",
+        "links relay",
+        "torch",
+        "data mnist",
+    } <= set(found)
+    assert all(check["fix"] for check in found.values() if check["state"] == "bad")
+
+
+def test_a_closed_pipe_is_no_traceback(empty: dict[str, str]) -> None:
+    done = subprocess.run(
+        f"{EMU} schema | head -c 10",
+        shell=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
