@@ -15,6 +15,7 @@ from emulator.core.plan import Plan
 from emulator.core.units import Share
 from emulator.runtimes.base import Command
 from emulator.runtimes.embedded import cgroups
+from emulator.runtimes.embedded.caps import PRECEDENCE
 from tests.runtime_world import World, machine, make_runtime, plan_of
 
 pytestmark = pytest.mark.needs("root", "netns", "cgroup", "overlay")
@@ -53,12 +54,12 @@ def test_an_idle_node_is_not_throttled(world: World) -> None:
     assert after.cpu - before.cpu < 0.02
 
 
-def test_a_lab_weighs_as_much_as_its_cores(world: World) -> None:
+def test_a_lab_goes_before_the_hosts_own_programs(world: World) -> None:
     found = cgroups.detect()
     group = found.root("cpu")
     assert group is not None
     file, each = ("cpu.weight", 100) if found.is_v2("cpu") else ("cpu.shares", 1024)
-    assert int((group / world.lab.cgroup / file).read_text()) == round(0.7 * each)
+    assert int((group / world.lab.cgroup / file).read_text()) == round(0.7 * each * PRECEDENCE)
     assert int((group / "emu" / file).read_text()) >= each
     nodes = {node: int((group / world.lab.node_cgroup(node) / file).read_text()) for node in ("alpha", "beta")}
     assert nodes == {"alpha": round(0.2 * each), "beta": round(0.5 * each)}

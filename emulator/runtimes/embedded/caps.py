@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: The kernel refuses a quota under 1 ms and a period over 1 s; a short period keeps stalls short.
 _SHORTEST_PERIOD_US, _LONGEST_PERIOD_US, _SMALLEST_QUOTA_US = 10_000, 1_000_000, 1_000
+#: how many ordinary processes of the host one core of a lab weighs as much as
+PRECEDENCE = 10
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -75,7 +77,7 @@ def apply(hierarchies: Hierarchies, lab: LabId, node: NodePlan) -> None:
 
 
 def weigh_lab(hierarchies: Hierarchies, lab: LabId, cores: float) -> None:
-    """Give the lab the weight of as many ordinary processes as it has host cores, among the host's own.
+    """Let the lab's nodes go before the host's own programs, up to their caps: what was promised is kept.
 
     A group weighs as one process unless told otherwise: ten nodes together would get no more than one busy
     program outside. On version 2 the lab's helpers share its group, and must not wait for the nodes.
@@ -86,7 +88,7 @@ def weigh_lab(hierarchies: Hierarchies, lab: LabId, cores: float) -> None:
         ("cpu.weight", 100, 1, 10_000) if hierarchies.is_v2("cpu") else ("cpu.shares", 1024, 2, 262_144)
     )
     group = root / lab.cgroup
-    cgroups.write(group / file, str(min(most, max(least, round(each * cores)))))
+    cgroups.write(group / file, str(min(most, max(least, round(PRECEDENCE * each * cores)))))
     total = sum(int(cgroups.read(path)) for path in group.parent.glob(f"*/{file}"))
     cgroups.write(group.parent / file, str(min(most, max(each, total))))
     if hierarchies.is_v2("cpu"):
