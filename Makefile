@@ -22,7 +22,7 @@ run: setup
 	  echo "not root: no lab is made, the experiment runs on the fake runtime (for real nodes: sudo make run)"; \
 	  $(EMU) experiment $(EXPERIMENT) $(FLAGS); \
 	fi
-	@$(EMU) runs --last
+	@echo "report: $$(ls -td runs/*/*/ | head -1)report.html"
 
 setup: $(READY)
 

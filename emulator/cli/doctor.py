@@ -16,13 +16,13 @@ def doctor(as_json: bool = typer.Option(False, "--json", help="Print JSON instea
 
         print(json.dumps([asdict(check) for check in found], indent=1))
     else:
-        from rich.console import Console
+        from emulator.cli.console import console
 
-        console = Console()
+        screen = console()
         marks = {"ok": "[green]ok  [/]", "note": "[yellow]note[/]", "bad": "[red]bad [/]"}
         for check in found:
-            console.print(f"{marks[check.state]} {check.name}: {check.fact}", highlight=False)
+            screen.print(f"{marks[check.state]} {check.name}: {check.fact}", highlight=False)
             if check.fix:
-                console.print(f"       -> {check.fix}", highlight=False, soft_wrap=True)
+                screen.print(f"       -> {check.fix}", highlight=False, soft_wrap=True)
     if any(check.state == "bad" for check in found):
         raise typer.Exit(1)

@@ -63,9 +63,8 @@ def _show(result: ExperimentResult, as_json: bool) -> None:
 
         print(json.dumps(result.summary, indent=1))
     else:
-        from rich.console import Console
-
+        from emulator.cli.console import console
         from emulator.results.table import summary_table
 
-        Console().print(summary_table(result.summary))
+        console().print(summary_table(result.summary))
     print(f"report: {result.report}", file=sys.stderr)

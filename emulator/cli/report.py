@@ -24,9 +24,8 @@ def report(
 
         print(json.dumps(summary, indent=1))
     else:
-        from rich.console import Console
-
+        from emulator.cli.console import console
         from emulator.results.table import summary_table
 
-        Console().print(summary_table(summary))
+        console().print(summary_table(summary))
     print(f"report: {found.directory / 'report.html'}", file=sys.stderr)

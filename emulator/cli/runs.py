@@ -23,8 +23,7 @@ def runs(
     if not found:
         print(f"no runs in {out}/; make one with: emu experiment quick")
         return
-    from rich.console import Console
-
+    from emulator.cli.console import console
     from emulator.results.table import runs_table
 
-    Console().print(runs_table(found))
+    console().print(runs_table(found))

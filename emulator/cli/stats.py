@@ -27,14 +27,15 @@ def stats(
         for reading in readings(found, interval, endless=watch):
             print(json.dumps(reading), flush=True)
         return
-    from rich.console import Console
     from rich.live import Live
 
-    console = Console()
+    from emulator.cli.console import console
+
+    screen = console()
     if not watch:
         for reading in readings(found, interval, endless=False):
-            console.print(view(reading))
+            screen.print(view(reading))
         return
-    with Live(console=console, auto_refresh=False) as live:
+    with Live(console=screen, auto_refresh=False) as live:
         for reading in readings(found, interval, endless=True):
             live.update(view(reading), refresh=True)

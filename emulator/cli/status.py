@@ -22,11 +22,10 @@ def status(
     if as_json:
         _print_json(found)
         return
-    from rich.console import Console
-
+    from emulator.cli.console import console
     from emulator.lab.status import table
 
-    Console().print(table(found))
+    console().print(table(found))
 
 
 def _lines(labs: list[dict[str, object]]) -> None:

@@ -36,8 +36,7 @@ def show(
         print(plot)
         print(f"drawn: {plan.name}", file=sys.stderr)
         return
-    from rich.console import Console
-
+    from emulator.cli.console import console
     from emulator.topology.tree import plan_tree
 
-    Console().print(plan_tree(plan))
+    console().print(plan_tree(plan))

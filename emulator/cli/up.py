@@ -62,8 +62,7 @@ def _show(plan: Plan, as_json: bool) -> None:
     if as_json:
         print(plan.to_json())
         return
-    from rich.console import Console
-
+    from emulator.cli.console import console
     from emulator.topology.table import plan_table
 
-    Console().print(plan_table(plan))
+    console().print(plan_table(plan))

@@ -86,7 +86,7 @@ def table(report: dict[str, Any]) -> RenderableType:
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("node", "device", "role", "address", "state"):
         grid.add_column(title, no_wrap=True)
-    for title in ("cores", "of this host", "memory", "cap"):
+    for title in ("cores", "host cores", "memory", "cap"):
         grid.add_column(title, justify="right", no_wrap=True)
     for node in report["nodes"]:
         colour = "green" if node["state"] == "up" else "red"

@@ -122,7 +122,13 @@ class Server:
                 exchange.apply, self._parameters, push.arrays, number(push, "iteration"), flops=exchange.apply_flops
             )
         except (MalformedPush, StalePush) as error:
-            ctx.record("dropped", worker=push.sender, reason=str(error))
+            ctx.record(
+                "dropped",
+                worker=push.sender,
+                reason=str(error),
+                payload_bytes=push.payload_bytes,
+                message_bytes=size,
+            )
             await ctx.send(push.sender, Message(REFUSED, {"reason": str(error)}))
             return
         ctx.record(
