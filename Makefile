@@ -24,7 +24,9 @@ run: setup
 	fi
 	@echo "report: $$(ls -td runs/*/*/ | head -1)report.html"
 
+# Compiled here, so that starting is quick also where PYTHONDONTWRITEBYTECODE is set.
 setup: $(READY)
+	@$(BIN)/python -m compileall -q emulator
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "emu needs Python 3.10 or newer: set PYTHON=python3.11"; exit 1; }
