@@ -177,7 +177,8 @@ class Plan:
         )
 
 
-def _impairment(raw: dict[str, Any]) -> Impairment:
+def impairment_from(raw: dict[str, Any]) -> Impairment:
+    """Read back what `asdict` made of an Impairment."""
     return Impairment(
         rate=None if raw["rate"] is None else Rate(raw["rate"]),
         delay=Delay(raw["delay"]),
@@ -194,8 +195,8 @@ def _link(raw: dict[str, Any]) -> LinkPlan:
         | {
             "a": Endpoint(**raw["a"]),
             "b": Endpoint(**raw["b"]),
-            "a_to_b": _impairment(raw["a_to_b"]),
-            "b_to_a": _impairment(raw["b_to_a"]),
+            "a_to_b": impairment_from(raw["a_to_b"]),
+            "b_to_a": impairment_from(raw["b_to_a"]),
         }
     )
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.core.clock import epoch
 from emulator.core.errors import HostError, LabError
 from emulator.core.plan import Plan
+from emulator.core.state_file import replace_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +79,7 @@ def reserved(lab: LabId, runtime: str, link_driver: str) -> Iterator[None]:
     try:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         state = LabState(lab.name, runtime, link_driver, MAKING, epoch(), os.getpid())
-        _replace(fresh / "lab.json", json.dumps(asdict(state), indent=1))
+        replace_state(fresh / "lab.json", json.dumps(asdict(state), indent=1))
         try:
             fresh.rename(lab.directory)
         except OSError:
@@ -94,12 +95,12 @@ def reserved(lab: LabId, runtime: str, link_driver: str) -> Iterator[None]:
 
 def write(lab: LabId, state: LabState) -> None:
     """Replace `lab.json` atomically."""
-    _replace(lab.directory / "lab.json", json.dumps(asdict(state), indent=1))
+    replace_state(lab.directory / "lab.json", json.dumps(asdict(state), indent=1))
 
 
 def write_plan(lab: LabId, plan: Plan) -> None:
     """Keep the Plan, so that later commands need no topology file."""
-    _replace(lab.directory / "plan.json", plan.to_json())
+    replace_state(lab.directory / "plan.json", plan.to_json())
 
 
 def set_phase(lab: LabId, phase: str) -> None:
@@ -163,16 +164,3 @@ def _entries(lab_root: LabId) -> list[Path]:
         return sorted(path for path in lab_root.directory.parent.iterdir() if path.is_dir())
     except FileNotFoundError:
         return []
-
-
-def _replace(path: Path, text: str) -> None:
-    temporary = path.with_suffix(".new")
-    try:
-        temporary.write_text(text)
-        temporary.replace(path)
-    except OSError as error:
-        raise HostError(
-            f"the lab's state cannot be written ({error.strerror})",
-            where=str(path),
-            fix="free space on that file system, or set EMU_STATE_DIR",
-        ) from None

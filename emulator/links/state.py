@@ -11,9 +11,8 @@ import shutil
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from emulator.core.errors import LinkError
-from emulator.core.plan import Impairment
-from emulator.core.units import Delay, Rate, Share, Size
+from emulator.core.plan import Impairment, impairment_from
+from emulator.core.state_file import replace_state
 from emulator.links.base import Cable, CableEnd
 
 if TYPE_CHECKING:
@@ -33,18 +32,6 @@ def cables_file(lab: LabId, driver: str) -> Path:
     return directory(lab, driver) / "cables.jsonl"
 
 
-def impairment_from(raw: dict[str, Any]) -> Impairment:
-    """Read back what `asdict` made of an Impairment."""
-    return Impairment(
-        rate=None if raw["rate"] is None else Rate(raw["rate"]),
-        delay=Delay(raw["delay"]),
-        jitter=Delay(raw["jitter"]),
-        loss=Share(raw["loss"]),
-        queue=Size(raw["queue"]),
-        overhead=raw["overhead"],
-    )
-
-
 def cable_from(raw: dict[str, Any]) -> Cable:
     """Read back what `asdict` made of a Cable."""
     return Cable(
@@ -58,17 +45,9 @@ def cable_from(raw: dict[str, Any]) -> Cable:
 
 
 def write_cables(lab: LabId, driver: str, cables: Sequence[Cable]) -> None:
-    """Write all cables, replacing the file; raises LinkError when it cannot be written."""
-    path = cables_file(lab, driver)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_suffix(".new")
-        fresh.write_text("".join(json.dumps(asdict(cable)) + "\n" for cable in cables))
-        fresh.replace(path)
-    except OSError as error:
-        raise LinkError(
-            f"the links' state cannot be written ({error.strerror})", where=str(path), fix="free space there"
-        ) from None
+    """Write all cables, replacing the file; raises HostError when it cannot be written."""
+    text = "".join(json.dumps(asdict(cable)) + "\n" for cable in cables)
+    replace_state(cables_file(lab, driver), text)
 
 
 def write_change(lab: LabId, driver: str, cable: str, a_to_b: Impairment, b_to_a: Impairment) -> None:

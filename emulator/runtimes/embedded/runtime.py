@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.core.enter import EnterToken
 from emulator.core.errors import HostError, LabError, RuntimeFailure
+from emulator.core.state_file import replace_state
 from emulator.core.units import Size
 from emulator.runtimes.base import NodeHandle, Usage, log_path
 from emulator.runtimes.embedded import caps, cgroups, rootfs, state, view
@@ -59,7 +60,7 @@ class EmbeddedRuntime:
             )
         if (disk := view.disk_root()) is not None:
             journal("directory", str(disk / lab.name))
-            state.replace(lab.directory / state.DISK, str(disk / lab.name))
+            replace_state(lab.directory / state.DISK, str(disk / lab.name))
         for root in self._hierarchies.roots:
             journal("cgroup", str(root / lab.cgroup))
         try:
@@ -202,7 +203,7 @@ class EmbeddedRuntime:
             )
         if found.memory:
             caps.set_memory(self._hierarchies, lab, node, left)
-        state.replace(lab.node_directory(node) / "shared", str(int(size)))
+        replace_state(lab.node_directory(node) / "shared", str(int(size)))
 
     def remove(self, lab: LabId) -> list[str]:
         """See `Runtime.remove`."""

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from emulator.core.errors import HostError, RuntimeFailure
+from emulator.core.errors import RuntimeFailure
+from emulator.core.state_file import replace_state
 
 if TYPE_CHECKING:
     from emulator.core.lab_id import LabId
@@ -54,24 +55,9 @@ def _node(raw: dict[str, Any]) -> NodeState:
 
 
 def write(lab: LabId, nodes: Mapping[str, NodeState]) -> None:
-    """Replace the file atomically; raises HostError when it cannot be written."""
+    """Replace the file; raises HostError when it cannot be written."""
     text = json.dumps({"version": VERSION, "nodes": {name: asdict(node) for name, node in nodes.items()}})
-    replace(lab.directory / FILE, text)
-
-
-def replace(path: Path, text: str) -> None:
-    """Write a file whole or not at all; raises HostError."""
-    new = path.with_name(path.name + ".new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(text)
-        new.replace(path)
-    except OSError as error:
-        raise HostError(
-            f"the lab's state cannot be written ({error.strerror})",
-            where=str(path),
-            fix="free space there, or set EMU_STATE_DIR",
-        ) from None
+    replace_state(lab.directory / FILE, text)
 
 
 def shared(lab: LabId, node: str) -> int:
