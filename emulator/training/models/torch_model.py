@@ -1,5 +1,7 @@
-"""Any torch module behind the Model protocol: its parameters become views of one flat vector.
+"""Any torch module behind the Model protocol: its parameters are read from one flat vector.
 
+Convolutions keep their weights and images channels last: on the CPU of the paper's CNN that takes a step from 12 to
+8 ms and an evaluation of 10,000 images from 6 to 1.8 s (one core, turn by turn). The vector keeps torch's usual order.
 The adapter is all of emu that knows torch's tensors. It uses as many threads as torch was told to.
 """
 
@@ -34,15 +36,14 @@ class TorchModel:
                 where=type(self).__name__,
                 fix="use layers without running statistics, like GroupNorm for BatchNorm",
             )
-        self._module = module
+        self._module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._multiply_adds = multiply_adds
         self._efficiency = efficiency
         self._variables = list(module.parameters())
         self.layout = Layout(tuple(tuple(variable.shape) for variable in self._variables))
+        # torch refuses to look at what arrived in a message, which is read-only.
         self._flat = np.zeros(self.layout.size, np.float32)
-        # Shared memory: loading a parameter vector is one copy.
-        for variable, view in zip(self._variables, self.layout.split(self._flat), strict=True):
-            variable.data = torch.from_numpy(view)
+        self._views = [torch.from_numpy(view) for view in self.layout.split(self._flat)]
 
     def initial(self, seed: int) -> Array:
         """Weights normal with variance 2 / inputs (He et al., arXiv 1502.01852), vectors zero."""
@@ -54,12 +55,13 @@ class TorchModel:
         return np.concatenate(parts).astype(np.float32)
 
     def gradients(self, parameters: Array, images: Array, labels: Array) -> tuple[list[Array], float]:
-        np.copyto(self._flat, parameters)
+        self._load(parameters)
         loss = nn.cross_entropy(self._logits(images), torch.from_numpy(labels))
-        return [gradient.numpy() for gradient in torch.autograd.grad(loss, self._variables)], loss.item()
+        gradients = torch.autograd.grad(loss, self._variables)
+        return [np.ascontiguousarray(gradient.numpy()) for gradient in gradients], loss.item()
 
     def evaluate(self, parameters: Array, images: Array, labels: Array) -> tuple[int, float]:
-        np.copyto(self._flat, parameters)
+        self._load(parameters)
         with torch.inference_mode():
             logits, truth = self._logits(images), torch.from_numpy(labels)
             right = int((logits.argmax(1) == truth).sum())
@@ -69,6 +71,13 @@ class TorchModel:
         # Backward costs twice the forward pass: one product for the inputs, one for the weights.
         return 2 * self._multiply_adds * 3 * batch / self._efficiency
 
+    def _load(self, parameters: Array) -> None:
+        np.copyto(self._flat, parameters)
+        with torch.no_grad():
+            for variable, values in zip(self._variables, self._views, strict=True):
+                variable.copy_(values)
+
     def _logits(self, images: Array) -> torch.Tensor:
-        logits: torch.Tensor = self._module(torch.from_numpy(images).unsqueeze(1))
+        pixels = torch.from_numpy(images).unsqueeze(1).to(memory_format=torch.channels_last)
+        logits: torch.Tensor = self._module(pixels)
         return logits
