@@ -100,6 +100,15 @@ def test_the_queue_is_bytes_beside_the_packet_on_the_line(lab: LabId, plug: Call
         assert sum(gaps) == pytest.approx(4 * 1500 * 8 / 50e3, abs=LATE)
 
 
+def test_what_waits_leaves_at_the_rate(plug: Callable[..., list[Path]]) -> None:
+    with sockets(plug(impairment(1e6, delay=0.05, over=100))) as (a, b):
+        send(a, 1400, 40)
+        frames = receive(b, 40, 3)
+        assert [frame.number for frame in frames] == list(range(40))
+        wanted = 39 * 1500 * 8 / 1e6
+        assert wanted - 0.005 <= frames[-1].at - frames[0].at < wanted + LATE
+
+
 def test_a_sender_does_not_feel_the_queue(plug: Callable[..., list[Path]]) -> None:
     """What waits at the hub is not on the sender's account, or TCP would see the queue of a router far away."""
     with sockets(plug(impairment(50e3, queue=100_000))) as (a, b):

@@ -54,6 +54,15 @@ def test_queue_is_what_waits_beside_the_packet_on_the_line(rate: float, queue: i
     assert got.queue + got.burst == queue + 1500 + 14
 
 
+@pytest.mark.parametrize("rate", [1e6, 20e6, 200e6])
+def test_a_timer_that_is_late_by_milliseconds_costs_no_rate(rate: float) -> None:
+    assert line(rate=rate, queue=1 << 20).burst * 8 / rate >= 0.0048
+
+
+def test_half_of_a_short_queue_is_the_most_that_netem_holds() -> None:
+    assert line(rate=1e6, queue=6000).burst == 2 * 1500 + 14
+
+
 def test_a_queue_too_small_for_a_packet_still_holds_one() -> None:
     assert line(queue=0).queue == 1500
 
