@@ -8,17 +8,19 @@ from emulator.cli.labs import name_of
 
 
 def down(
-    lab: str = typer.Argument(
+    lab: str | None = typer.Argument(
         None, help="Name of the lab, or its topology file; may be left out while only one is up."
     ),
     everything: bool = typer.Option(False, "--all", help="Remove all labs and whatever crashed commands left."),
     verbose: bool = typer.Option(False, "--verbose", "-v", help="List all that was removed."),
 ) -> None:
     """Stop a lab and remove all that emu made for it."""
-    from emulator.core.errors import LabError
+    from emulator.core.errors import LabError, UsageError
     from emulator.core.lab_id import LabId
     from emulator.lab.remove import leftovers, remove
 
+    if everything and lab is not None:
+        raise UsageError(f"--all removes every lab, and {lab!r} was named too", fix="give one of the two")
     if everything:
         labs = leftovers()
     else:

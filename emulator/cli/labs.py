@@ -27,8 +27,12 @@ def name_of(given: str | None) -> str:
     from emulator.core.errors import LabError
 
     if given is not None:
-        path = Path(given)
-        return path.stem if path.suffix in (".yaml", ".yml") else given
+        if not given.endswith((".yaml", ".yml")):
+            return given
+        from emulator.devices.host import nominal
+        from emulator.topology import load_plan
+
+        return load_plan(Path(given), host=nominal()).name
     names = running()
     if len(names) == 1:
         return names[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 from typing import NoReturn
@@ -31,7 +33,7 @@ from emulator.cli import (
     up,
     validate,
 )
-from emulator.core.errors import EmuError
+from emulator.core.errors import EmuError, HostError
 
 app = typer.Typer(
     name="emu",
@@ -74,6 +76,9 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 def main() -> NoReturn:
     """Run the command line; a user's mistake is one sentence, a bug of ours keeps its traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a character shows '?', no traceback
     try:
         app()
     except EmuError as error:
@@ -81,7 +86,9 @@ def main() -> NoReturn:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(141)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print("emu: the output cannot be written (no space left); free space there", file=sys.stderr)
+        sys.exit(HostError.exit_code)
     sys.exit(0)

@@ -9,7 +9,7 @@ from emulator.cli.labs import LAB, pick
 
 def stats(
     lab: str | None = LAB,
-    watch: bool = typer.Option(False, "--watch", help="Go on, once a second, until Ctrl-C."),
+    watch: bool = typer.Option(False, "--watch", help="Go on, every --interval seconds, until Ctrl-C."),
     interval: float = typer.Option(1.0, "--interval", help="Real seconds over which rates are taken."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (one object a reading with --watch)."),
 ) -> None:

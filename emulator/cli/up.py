@@ -29,14 +29,19 @@ def up(
     """Start the cluster of a topology file; it stays up until `emu down`."""
     start = time.monotonic()
     if dry_run:
+        from emulator.links import driver
+        from emulator.runtimes import known
         from emulator.topology import load_plan
+
+        known(runtime or "embedded")
+        driver(link_driver or "relay")
 
         _show(load_plan(file, name=name, time_scale=time_scale, seed=seed), as_json)
         return
     from emulator.core.errors import UsageError
     from emulator.lab import Lab
 
-    if runtime == "fake":
+    if "fake" in (runtime, link_driver):
         raise UsageError(
             "the fake runtime lives inside one process and cannot stay up",
             fix="use it with `emu experiment --runtime fake`, or from Python with `Lab.from_file(..., runtime='fake')`",

@@ -89,9 +89,12 @@ def _training() -> Iterator[Check]:
         yield Check("data mnist", "ok", "in the cache")
     else:
         yield Check("data mnist", "note", "not in the cache yet; it is fetched on first use", "emu data fetch mnist")
-    free = _free(Path.cwd())
+    here = Path.cwd() if Path("/proc/self/cwd").exists() else Path("/")
+    free = _free(here)
     state: Literal["ok", "note"] = "ok" if free > 2 else "note"
-    yield Check("disk", state, f"{free:.1f} GiB free here", "" if state == "ok" else "runs need some space: free 2 GiB")
+    yield Check(
+        "disk", state, f"{free:.1f} GiB free in {here}", "" if state == "ok" else "runs need some space: free 2 GiB"
+    )
 
 
 def _free(path: Path) -> float:

@@ -44,6 +44,7 @@ class Lab:
         self.plan = plan
         self.runtime = runtime
         self.links = links
+        self._attached = False
 
     @classmethod
     def from_file(
@@ -80,7 +81,9 @@ class Lab:
         lab = LabId.of(name)
         state = lab_state.read(lab)
         if state is None:
-            running = lab_state.names(lab)
+            if lab.directory.is_dir():
+                raise LabError(f"the state of lab {name!r} is damaged", fix=f"clean it with `emu down {name}`")
+            running = [other for other in lab_state.names(lab) if lab_state.is_up(LabId(other, lab.root))]
             known = f"running: {', '.join(running)}" if running else "none is running"
             raise LabError(f"no lab named {name!r} is up", fix=f"start one with `emu up FILE` ({known})")
         if state.phase != lab_state.UP:
@@ -88,7 +91,9 @@ class Lab:
                 f"lab {name!r} is half made or half removed (phase {state.phase})",
                 fix=f"clean it with `emu down {name}`",
             )
-        return cls(lab_state.read_plan(lab), runtimes.choose(state.runtime), links.choose(state.link_driver))
+        found = cls(lab_state.read_plan(lab), runtimes.choose(state.runtime), links.choose(state.link_driver))
+        found._attached = True
+        return found
 
     @property
     def name(self) -> str:
@@ -143,7 +148,7 @@ class Lab:
         self.runtime.charge_shared(self.id, node, size)
 
     def __enter__(self) -> Lab:
-        if self.state is None:
+        if not self._attached:
             self.up()
         return self
 

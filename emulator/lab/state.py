@@ -159,8 +159,21 @@ def abandoned(lab_root: LabId) -> list[Path]:
     return [path for path in found if not Path(f"/proc/{path.name.rpartition('.')[2]}").exists()]
 
 
+def is_up(lab: LabId) -> bool:
+    """Whether the lab was made to its end, and nobody has begun to remove it."""
+    state = read(lab)
+    return state is not None and state.phase == UP
+
+
 def _entries(lab_root: LabId) -> list[Path]:
+    parent = lab_root.directory.parent
     try:
-        return sorted(path for path in lab_root.directory.parent.iterdir() if path.is_dir())
+        return sorted(path for path in parent.iterdir() if path.is_dir())
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise HostError(
+            f"the state directory cannot be read ({error.strerror})",
+            where=str(parent),
+            fix="run as the user who started the labs, or set EMU_STATE_DIR to a directory of your own",
+        ) from None

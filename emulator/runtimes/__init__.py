@@ -21,15 +21,21 @@ def choose(name: str | None = None) -> LabRuntime:
         from emulator.runtimes.fake import FakeRuntime
 
         return FakeRuntime()
-    if name not in (None, "embedded"):
-        raise UsageError(f"{name!r} is not a runtime", where="--runtime", fix=f"use one of {', '.join(NAMES)}")
+    known(name or "embedded")
     from emulator.runtimes.embedded import EmbeddedRuntime
 
     runtime = EmbeddedRuntime()
     problems = runtime.probe()
     if problems:
+        fact, _, fix = problems[0].partition("; ")
         raise HostError(
-            f"nodes cannot be made here: {problems[0]}",
-            fix="run as root on Linux (`emu doctor` lists all), or use `emu experiment --runtime fake`",
+            f"nodes cannot be made here: {fact}",
+            fix=f"{fix or 'see `emu doctor`'} (`emu experiment` has a fake runtime that needs nothing)",
         )
     return runtime
+
+
+def known(name: str) -> None:
+    """Raises UsageError where no runtime has that name."""
+    if name not in NAMES:
+        raise UsageError(f"{name!r} is not a runtime", where="--runtime", fix=f"use one of {', '.join(NAMES)}")

@@ -127,9 +127,12 @@ def test_the_command_of_a_node_runs_logs_and_is_reached_through_a_forward(lab: s
 def _get(port: int) -> bytes:
     deadline = time.monotonic() + 20
     while True:
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
-            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
-            data = b"".join(iter(lambda: client.recv(65536), b""))
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
+                client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                data = b"".join(iter(lambda: client.recv(65536), b""))
+        except ConnectionResetError:  # the node's server does not listen yet, which looks like this from outside
+            data = b""
         if data or time.monotonic() > deadline:
             return data
         time.sleep(0.3)

@@ -25,9 +25,9 @@ def test_the_papers_cnn_learns_it_by_adacomp(tmp_path: Path) -> None:
     root = data.fetch("mnist")
     nodes = {"server": "parameter_server"} | {f"w{n}": "worker" for n in range(4)}
     plan = star({"server": line(1000, 1)} | {f"w{n}": line(20, 2 + 10 * n) for n in range(4)}, gflops=15.8)
-    variant = Variant("adacomp", "adacomp", learning_rate=0.1)
+    variant = Variant("adacomp", "adacomp", learning_rate=0.05)
     given = specs(
-        nodes, workload=Workload(), variant=variant, data_directory=str(root), budget=100.0, evaluate_every=100.0
+        nodes, workload=Workload(), variant=variant, data_directory=str(root), budget=150.0, evaluate_every=150.0
     )
     run_roles(plan, given, tmp_path, evaluate_from=50.0)
     (last,) = read(tmp_path / "evaluator.jsonl")

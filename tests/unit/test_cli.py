@@ -123,3 +123,52 @@ def test_a_closed_pipe_is_no_traceback(empty: dict[str, str]) -> None:
         shell=True, capture_output=True, text=True,
     )  # fmt: skip
     assert "Traceback" not in done.stderr
+
+
+def test_down_takes_a_lab_or_all_never_both(empty: dict[str, str]) -> None:
+    done = emu("down", "lan-4", "--all", **empty)
+    assert done.returncode == 2 and "--all removes every lab, and 'lan-4' was named too" in done.stderr
+
+
+def test_a_state_directory_that_is_a_file_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "labs").write_text("")
+    for verb in ("status", "stats"):
+        done = emu(verb, EMU_STATE_DIR=str(tmp_path))
+        assert done.returncode == 20 and "the state directory cannot be read" in done.stderr
+
+
+def test_a_damaged_state_names_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "labs" / "foo").mkdir(parents=True)
+    done = emu("status", "foo", EMU_STATE_DIR=str(tmp_path))
+    assert done.returncode == 21 and "the state of lab 'foo' is damaged; clean it with `emu down foo`" in done.stderr
+
+
+def test_dry_run_refuses_an_unknown_runtime_and_driver(empty: dict[str, str]) -> None:
+    for option in ("--runtime", "--link-driver"):
+        assert emu("up", "topologies/lan-4.yaml", "--dry-run", option, "foo", **empty).returncode == 2
+
+
+def test_a_lab_is_found_by_the_name_its_topology_gives(empty: dict[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "other.yaml"
+    path.write_text("name: my-lab\nnodes: {a: {device: rpi-4}, b: {device: rpi-4}}\nlinks: [{from: a, to: b}]\n")
+    assert "no lab named 'my-lab' is up" in emu("status", str(path), **empty).stderr
+
+
+def test_output_that_cannot_be_written_or_shown_is_no_traceback(empty: dict[str, str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([EMU, "schema"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 20 and "Traceback" not in done.stderr
+    assert emu("topology", "show", "topologies/lan-4.yaml", **empty, PYTHONIOENCODING="latin-1").returncode == 0
+
+
+def test_a_lab_of_a_taken_name_is_not_taken_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from emulator import EmuError, Lab
+
+    monkeypatch.setenv("EMU_STATE_DIR", str(tmp_path))
+    with Lab.from_file("topologies/lan-4.yaml", runtime="fake") as first:
+        with (
+            pytest.raises(EmuError, match="is there already"),
+            Lab.from_file("topologies/wan-10.yaml", name="lan-4", runtime="fake"),
+        ):
+            raise AssertionError("never entered")
+        assert first.node("worker-1").run(["echo", "alive"]).stdout == "alive\n"

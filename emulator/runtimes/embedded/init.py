@@ -23,13 +23,17 @@ _GRACE, _LONGEST_PAUSE, _CHUNK = 2.0, 10.0, 65536
 
 @dataclass(frozen=True)
 class Service:
-    """The node's own command: `log` is a descriptor open for reading and appending."""
+    """The node's own command: `log` is a descriptor open for reading and appending.
+
+    `memory` is one of the cgroup.procs that caps its memory, where pid 1 itself stays outside (-1: it does not).
+    """
 
     argv: tuple[str, ...]
     restart: str
     environment: tuple[tuple[str, str], ...]
     cwd: str
     log: int
+    memory: int = -1
 
 
 def serve(service: Service | None, ready: Callable[[], None]) -> NoReturn:
@@ -156,6 +160,8 @@ def _run(service: Service, output: int) -> None:
     """In the child: become the command. Never returns."""
     try:
         os.setsid()
+        if service.memory >= 0:
+            os.write(service.memory, b"0")
         os.dup2(output, 1)
         os.dup2(output, 2)
         reset_signals()

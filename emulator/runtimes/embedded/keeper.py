@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 KEEPERS = 2
 
 
+_MEMORY_V1 = "/sys/fs/cgroup/memory/"
+
+
 @dataclass(frozen=True)
 class Job:
     """One node to make. `cgroups` are the lab's groups in which its own are found, to be joined at the end."""
@@ -160,11 +163,17 @@ def _become_node(work: _Work, job: Job, answer: dict[str, object]) -> NoReturn:
         groups = [os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for path in job.cgroups]
         rootfs.enter(work.layers, job.name, job.memory)
         os.read(work.go, 1)  # ends when the caller closes it: the node's groups are there, with their caps
-        for group in groups:
+        memory = -1
+        for path, group in zip(job.cgroups, groups, strict=True):
             procs = os.open(f"{job.name}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC, dir_fd=group)
+            os.close(group)
+            if path.startswith(_MEMORY_V1):
+                # Pid 1 stays outside the node's memory cap, or the kernel may kill it for what another took; not
+                # every root may ask it to take pid 1 last.
+                memory = procs
+                continue
             os.write(procs, b"0")
             os.close(procs)
-            os.close(group)
         os.close(work.go)
         os.environ.clear()
         linux.keep_capabilities(CAPABILITIES)
@@ -174,7 +183,9 @@ def _become_node(work: _Work, job: Job, answer: dict[str, object]) -> NoReturn:
             _tell(work.results, answer)
             os.close(work.results)
 
-        service = Service(job.command, job.restart, job.environment, job.cwd, log) if job.command else None
+        service = None
+        if job.command:
+            service = Service(job.command, job.restart, job.environment, job.cwd, log, memory)
         init.serve(service, ready)
     except BaseException as error:
         _fail(work.results, job.name, error)
