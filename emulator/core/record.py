@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 VERSION = 1
 RESERVED = ("v", "t", "node", "kind")
 
+#: seconds; no time is this large (nor is NaN smaller)
+_FOREVER = 1e15
+
 
 def encode(t: float, node: str, kind: str, fields: dict[str, Any]) -> str:
     """One line without its newline; raises ValueError for a field whose name is reserved."""
@@ -42,22 +45,42 @@ class RecordWriter:
 def read(path: Path) -> Iterator[dict[str, Any]]:
     """The records of a file in order; a last line cut off by a crash is left out.
 
-    Raises ResultError for a damaged line or a version that this emu does not know.
+    Raises ResultError for a file that cannot be read, a damaged line or a version that this emu does not know.
     """
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            if not line.endswith("\n"):
-                return
-            try:
-                item = json.loads(line)
-            except json.JSONDecodeError:
-                raise ResultError(
-                    "this line is not a record", where=f"{path}:{number}", fix="remove the line or the damaged run"
-                ) from None
-            if item.get("v") != VERSION:
-                raise ResultError(
-                    f"record version {item.get('v')!r} is not known (this emu reads {VERSION})",
-                    where=f"{path}:{number}",
-                    fix="read it with the emu that wrote it",
-                )
-            yield item
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ResultError(
+            f"this file of records cannot be read ({error.strerror})", where=str(path), fix="remove this damaged run"
+        ) from None
+    for number, line in enumerate(data.split(b"\n")[:-1], 1):
+        yield _decode(line, f"{path}:{number}")
+
+
+def _decode(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        item = json.loads(line.decode())
+    except (ValueError, RecursionError):
+        item = None
+    if not isinstance(item, dict):
+        raise ResultError("this line is not a record", where=where, fix="remove the line or the damaged run")
+    if item.get("v") != VERSION:
+        raise ResultError(
+            f"record version {item.get('v')!r} is not known (this emu reads {VERSION})",
+            where=where,
+            fix="read it with the emu that wrote it",
+        )
+    t = item.get("t")
+    sound = {
+        "t": isinstance(t, (int, float)) and abs(t) < _FOREVER,
+        "node": isinstance(item.get("node"), str),
+        "kind": isinstance(item.get("kind"), str),
+    }
+    for name, good in sound.items():
+        if not good:
+            raise ResultError(
+                f"this record has no `{name}`, or a damaged one",
+                where=where,
+                fix="remove the line or the damaged run",
+            )
+    return item

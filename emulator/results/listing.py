@@ -21,15 +21,27 @@ def listing(root: Path = store.ROOT) -> list[dict[str, Any]]:
 def _entry(run: Run) -> dict[str, Any]:
     entry = {"date": _date(run.id), "name": run.name, "id": run.id, "directory": str(run.directory)}
     try:
-        state = run.state()
+        return entry | {"state": run.state()} | _outcome(run)
     except ResultError:
         return entry | {"state": "unreadable", "final_accuracy": {}, "marks": None}
-    try:
-        summary = run.read("summary.json")
-    except ResultError:
-        return entry | {"state": state, "final_accuracy": {}, "marks": None}
-    accuracies = {name: item["final_accuracy"] for name, item in summary["variants"].items()}
-    return entry | {"state": state, "final_accuracy": accuracies, "marks": summary["honesty"]["marks"]}
+
+
+def _outcome(run: Run) -> dict[str, Any]:
+    """What the summary says, if there is one yet; raises ResultError for a damaged one."""
+    path = run.directory / "summary.json"
+    if not path.exists():
+        return {"final_accuracy": {}, "marks": None}
+    summary = run.read(path.name)
+    variants, honesty = summary.get("variants"), summary.get("honesty")
+    marks = honesty.get("marks") if isinstance(honesty, dict) else None
+    if not isinstance(variants, dict) or not isinstance(marks, list) or not all(map(_told, variants.values())):
+        raise ResultError("this is not a summary", where=str(path), fix="make it anew with `emu report`")
+    return {"final_accuracy": {name: item["final_accuracy"] for name, item in variants.items()}, "marks": marks}
+
+
+def _told(variant: Any) -> bool:
+    """Whether a variant tells its final accuracy; None = it was cut short before any evaluation."""
+    return isinstance(variant, dict) and isinstance(variant.get("final_accuracy", ""), (int, float, type(None)))
 
 
 def _date(identity: str) -> str:

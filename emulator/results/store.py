@@ -80,10 +80,20 @@ class Run:
                 temporary.unlink(missing_ok=True)
 
     def state(self) -> str:
-        """One of `STATES`; a run whose process is gone without a word counts as interrupted."""
+        """One of `STATES`; a run whose process is gone without a word counts as interrupted.
+
+        Raises ResultError for a damaged run.json.
+        """
         facts = self.read("run.json")
-        state = str(facts.get("state"))
-        if state == "running" and facts.get("process") != process_mark(facts.get("pid", 0)):
+        state, pid = str(facts.get("state")), facts.get("pid")
+        damaged = "state" if state not in STATES else "pid" if state == "running" and type(pid) is not int else ""
+        if damaged:
+            raise ResultError(
+                f"`{damaged}` cannot be {facts.get(damaged)!r}",
+                where=str(self.directory / "run.json"),
+                fix="remove this damaged run",
+            )
+        if state == "running" and facts.get("process") != process_mark(facts["pid"]):
             return "interrupted"
         return state
 

@@ -6,6 +6,7 @@ Reductions are relative to the dense baseline; accuracies are shares (0 to 1).
 
 from __future__ import annotations
 
+import json
 import statistics
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,28 @@ if TYPE_CHECKING:
     from emulator.results.store import Run
     from emulator.results.trace import Trace
 
+    _Needs = Mapping[str, type | tuple[type, ...]]
+
 #: a final accuracy below this is called diverged, and no win is claimed over it or by it
 DIVERGED = 0.5
+
+#: what the summary takes from experiment.json, from its workload and from each of its variants
+_EXPERIMENT: _Needs = {
+    "variants": list,
+    "topology": str,
+    "workload": dict,
+    "budget": (int, float),
+    "seed": int,
+    "repeats": int,
+}
+_WORKLOAD: _Needs = {"model": str, "dataset": str, "batch": int}
+_VARIANT: _Needs = {
+    "name": str,
+    "exchange": str,
+    "compressor": object,
+    "learning_rate": (int, float),
+    "compression": object,
+}
 
 #: figures that are averaged over repeats, each with its spread (sample standard deviation; None for one repeat)
 FIGURES = (
@@ -44,7 +65,7 @@ FIGURES = (
 
 def traces(run: Run) -> dict[str, list[Trace]]:
     """All repeats that were begun, by variant in the experiment's order."""
-    experiment = run.read("experiment.json")
+    experiment = experiment_of(run)
     found = {}
     for variant in experiment["variants"]:
         directory = run.directory / variant["name"]
@@ -54,15 +75,38 @@ def traces(run: Run) -> dict[str, list[Trace]]:
     return found
 
 
+def experiment_of(run: Run) -> dict[str, Any]:
+    """The run's resolved experiment; raises ResultError, also where something that the summary needs is missing."""
+    experiment = run.read("experiment.json")
+    where = str(run.directory / "experiment.json")
+    _need(experiment, _EXPERIMENT, "", where)
+    _need(experiment["workload"], _WORKLOAD, " of the workload", where)
+    for number, variant in enumerate(experiment["variants"], 1):
+        _need(variant, _VARIANT, f" of variant {number}", where)
+    return experiment
+
+
+def _need(value: Any, needed: _Needs, of: str, where: str) -> None:
+    for key, kind in needed.items():
+        if not isinstance(value, dict) or key not in value or not isinstance(value[key], kind):
+            raise ResultError(f"`{key}`{of} is missing or damaged", where=where, fix="remove this damaged run")
+
+
 def plan_of(run: Run) -> Plan:
     """The run's resolved Plan; raises ResultError."""
-    run.read("plan.json")
-    return Plan.from_json((run.directory / "plan.json").read_text(encoding="utf-8"))
+    value = run.read("plan.json")
+    try:
+        return Plan.from_json(json.dumps(value))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        why = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
+        raise ResultError(
+            f"this is not a Plan ({why})", where=str(run.directory / "plan.json"), fix="remove this damaged run"
+        ) from error
 
 
 def summarise(run: Run, read: Mapping[str, Sequence[Trace]] | None = None) -> dict[str, Any]:
     """The summary of a run, also of one cut short. Raises ResultError where records cannot be read."""
-    experiment, facts, plan = run.read("experiment.json"), run.read("run.json"), plan_of(run)
+    experiment, facts, plan = experiment_of(run), run.read("run.json"), plan_of(run)
     found = traces(run) if read is None else read
     if not found:
         raise ResultError("this run has no records", where=str(run.directory), fix="run the experiment again")

@@ -56,8 +56,9 @@ def runs_table(items: Sequence[Mapping[str, Any]]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("date", "run", "state", "final accuracy", "marks"):
-        table.add_column(title, no_wrap=title in ("run", "state"), overflow="fold")
+    # Where the terminal is narrow, a date breaks between day and time only, and a run's name anywhere.
+    for title, width in (("date", 10), ("run", 12), ("state", None), ("final accuracy", 8), ("marks", None)):
+        table.add_column(title, min_width=width, no_wrap=width is None, overflow="fold")
     for item in items:
         accuracies = ", ".join(f"{name} {percent(share)}" for name, share in item["final_accuracy"].items())
         marks = "" if item["marks"] is None else str(len(item["marks"]))

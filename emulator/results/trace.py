@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from emulator.core import record as records
+from emulator.core.errors import ResultError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,15 +91,28 @@ class Trace:
 def read(directory: Path) -> Trace:
     """Read all records of a repeat; raises ResultError for a damaged file."""
     trace = Trace()
-    items = [item for path in sorted(directory.glob("*.jsonl")) for item in records.read(path)]
-    items.sort(key=lambda item: float(item["t"]))
-    trace.t0 = next((float(item["t"]) for item in items if item["kind"] == "budget_started"), 0.0)
-    for item in items:
+    items = [(item, path) for path in sorted(directory.glob("*.jsonl")) for item in records.read(path)]
+    items.sort(key=lambda pair: float(pair[0]["t"]))
+    trace.t0 = next((float(item["t"]) for item, _ in items if item["kind"] == "budget_started"), 0.0)
+    for item, path in items:
         trace.last = max(trace.last, float(item["t"]))
-        handler = _HANDLERS.get(str(item["kind"]))
+        handler = _HANDLERS.get(item["kind"])
         if handler is not None:
-            handler(trace, item)
+            _handle(handler, trace, item, path)
     return trace
+
+
+def _handle(handler: Callable[[Trace, Record], None], trace: Trace, item: Record, path: Path) -> None:
+    """Handlers only take fields out of a record: where one fails, a field is missing or no number."""
+    try:
+        handler(trace, item)
+    except (KeyError, TypeError, ValueError) as error:
+        why = f"has no `{error.args[0]}`" if isinstance(error, KeyError) else f"has a damaged field ({error})"
+        raise ResultError(
+            f"the {item['kind']!r} record at {item['t']:g} s {why}",
+            where=str(path),
+            fix="remove the line or the damaged run",
+        ) from error
 
 
 def _update(trace: Trace, item: Record) -> None:

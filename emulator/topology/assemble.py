@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.errors import TopologyError, UsageError
@@ -11,6 +10,7 @@ from emulator.core.plan import Endpoint, LinkPlan, NodePlan, Plan
 from emulator.devices.caps import Caps, caps
 from emulator.devices.profile import UNLIMITED, profile
 from emulator.topology import expand, graph, line, notes, settle
+from emulator.topology.model import MAX_TIME_SCALE, MIN_TIME_SCALE
 from emulator.topology.network import Network
 
 if TYPE_CHECKING:
@@ -65,9 +65,11 @@ def assemble(
 def _check_arguments(name: str | None, scale: float, seed: int | None) -> None:
     if name is not None and not LAB_NAME.match(name):
         raise UsageError(f"{name!r} is not a lab name", where="--name", fix="use up to 40 of a-z, 0-9 and -")
-    if not (isinstance(scale, (int, float)) and math.isfinite(scale) and 0 < scale <= 1000):
+    if not (isinstance(scale, (int, float)) and MIN_TIME_SCALE <= scale <= MAX_TIME_SCALE):
         raise UsageError(
-            f"a time scale cannot be {scale!r}", where="--time-scale", fix="it must be above 0, at most 1000"
+            f"a time scale cannot be {scale!r}",
+            where="--time-scale",
+            fix=f"it must be at least {MIN_TIME_SCALE:g}, at most {MAX_TIME_SCALE:g}",
         )
     if seed is not None and seed < 0:
         raise UsageError(f"a seed cannot be {seed}", where="--seed", fix="it must be at least 0")

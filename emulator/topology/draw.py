@@ -6,7 +6,7 @@ import math
 import os
 from typing import TYPE_CHECKING, Any
 
-from emulator.core.errors import TopologyError
+from emulator.core.errors import HostError, UsageError
 from emulator.topology.table import delay_text, rate_text
 
 if TYPE_CHECKING:
@@ -26,12 +26,16 @@ _LOOKS = {
 
 
 def draw(plan: Plan, path: Path) -> None:
-    """Draw the Plan into `path`, in the format of its ending; raises TopologyError if that cannot be written."""
+    """Draw the Plan into `path`, in the format of its ending.
+
+    Raises UsageError for a path that names no drawing, HostError if it cannot be written.
+    """
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
+    _check(path)
     graph = _graph(plan)
     place = _layout(graph)
     side = max(8.0, min(40.0, 3.2 * len(plan.nodes) ** 0.5))
@@ -44,13 +48,26 @@ def draw(plan: Plan, path: Path) -> None:
         axes.margins(0.12)
         axes.set_axis_off()
         figure.savefig(path, dpi=110, bbox_inches="tight")
-    except (OSError, ValueError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise TopologyError(
-            f"the drawing cannot be written ({reason})", where=os.fspath(path), fix="name a .png, .svg or .pdf file"
+    except OSError as error:
+        raise HostError(
+            f"the drawing cannot be written ({error.strerror or error})",
+            where=os.fspath(path),
+            fix="name a file in a directory that exists, can be written and has space",
         ) from None
     finally:
         plt.close(figure)
+
+
+def _check(path: Path) -> None:
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    fix = "name a .png, .svg or .pdf file"
+    if path.is_dir():
+        raise UsageError("this is a directory, not a drawing", where=os.fspath(path), fix=fix)
+    known = FigureCanvasBase.filetypes.keys() - {"pgf"}  # wants LaTeX
+    if path.suffix.lower().removeprefix(".") not in known:
+        what = f"no drawing can be written as {path.suffix!r}" if path.suffix else "a drawing's file needs an ending"
+        raise UsageError(what, where=os.fspath(path), fix=fix)
 
 
 def _graph(plan: Plan) -> nx.Graph[str]:

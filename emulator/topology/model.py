@@ -15,6 +15,8 @@ from emulator.core.units import Delay, Rate, Share, Size
 from emulator.topology.queue import Queue
 
 MAX_NODES = 1000
+#: beyond these no clock, rate or quota of a host can follow
+MIN_TIME_SCALE, MAX_TIME_SCALE = 1e-4, 1e4
 NODE_NAME = re.compile(r"^[a-z0-9]([a-z0-9]|-(?!-)){0,61}$")
 RESERVED = ("localhost", "ip6-localhost", "ip6-loopback")
 
@@ -185,7 +187,7 @@ class TopologyFile(Strict):
     name: Annotated[str, AfterValidator(_lab_name)] | None = Field(None, description="left out = the file's name")
     description: str | None = Field(None, description="for people")
     seed: Natural = Field(0, description="feeds every random stream")
-    time_scale: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False, strict=True)] = Field(
+    time_scale: Annotated[float, Field(ge=MIN_TIME_SCALE, le=MAX_TIME_SCALE, allow_inf_nan=False, strict=True)] = Field(
         1.0, description="real seconds for one emulated second"
     )
     defaults: Defaults | None = None

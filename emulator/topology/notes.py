@@ -31,7 +31,9 @@ def of(
     total = sum(caps.host_cpus for caps in worth.values() if caps.limited)
     if total > host.cores:
         yield f"if all nodes compute at once they ask for {total:.1f} host cores, and this host has {host.cores}"
-    memory = sum(caps.memory for caps in worth.values() if caps.limited)
+    # A node that says nothing of its memory may use the host's, and does not ask for it.
+    asked = [name for name, caps in worth.items() if caps.limited or "memory" in settled[name].values]
+    memory = sum(worth[name].memory for name in asked)
     if memory > host.memory:
         yield f"the nodes' memory adds up to {memory / 2**30:.1f} GiB, and this host has {host.memory / 2**30:.1f} GiB"
     open_links = [name for name, way in lines.items() if way.up.rate is None or way.down.rate is None]
@@ -52,8 +54,8 @@ def _slower(worth: Mapping[str, Caps], host: HostSpeed, time_scale: float) -> It
     for factor, names in factors.items():
         asked = factor * host.cores
         yield (
-            f"{some(names)}: {factor:.2f} times slower than asked (at time scale {time_scale:g} "
-            f"each needs {asked:.2f} host cores, and this host has {host.cores})"
+            f"{some(names)}: {factor:.3g} times slower than asked (at time scale {time_scale:g} "
+            f"each needs {asked:.3g} host cores, and this host has {host.cores})"
         )
 
 

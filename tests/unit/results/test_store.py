@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 from emulator.core.errors import ResultError
 from emulator.results import store
 from emulator.results.listing import listing
 from emulator.results.report import rebuild
+from emulator.results.table import runs_table
 from tests.unit.results import made
 
 
@@ -69,6 +73,16 @@ def test_a_full_disk_is_a_sentence_and_leaves_the_old_file(tmp_path: Path, monke
     assert sorted(path.name for path in run.directory.iterdir()) == ["run.json"]
 
 
+def test_a_run_that_cannot_be_made_leaves_no_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(ResultError, match="No space left"):
+        store.create(tmp_path, "made", 7)
+    assert list((tmp_path / "made").iterdir()) == []
+
+
 def test_another_version_is_refused(tmp_path: Path) -> None:
     run = store.create(tmp_path, "made", 7)
     (run.directory / "run.json").write_text('{"version": 2}')
@@ -88,3 +102,41 @@ def test_the_list_has_accuracies_and_survives_a_damaged_run(tmp_path: Path) -> N
     assert found["made"]["final_accuracy"] == {"asgd": pytest.approx(0.8)}
     assert found["made"]["marks"] == []
     assert found["broken"]["state"] == "unreadable"
+
+
+SUMMARIES = (
+    '{"version": 1}',
+    '{"version": 1, "variants": [], "honesty": {"marks": []}}',
+    '{"version": 1, "variants": {"asgd": {}}, "honesty": {"marks": []}}',
+    '{"version": 1, "variants": {"asgd": {"final_accuracy": "high"}}, "honesty": {"marks": []}}',
+    '{"version": 1, "variants": {}}',
+    "junk",
+)
+
+
+@pytest.mark.parametrize("text", SUMMARIES)
+def test_a_damaged_summary_leaves_the_list_whole(tmp_path: Path, text: str) -> None:
+    store.create(tmp_path, "sound", 1)
+    (store.create(tmp_path, "broken", 1).directory / "summary.json").write_text(text)
+    states = {item["name"]: item["state"] for item in listing(tmp_path)}
+    assert states == {"sound": "running", "broken": "unreadable"}
+
+
+@pytest.mark.parametrize("facts", [{"pid": "abc"}, {"pid": [1]}, {"pid": None}, {"state": "dancing"}])
+def test_a_damaged_run_json_leaves_the_list_whole(tmp_path: Path, facts: dict[str, Any]) -> None:
+    store.create(tmp_path, "sound", 1)
+    run = made.run(tmp_path, made.variant("asgd"))
+    made.write(run, "asgd", made.server_records([0.8], 1000))
+    run.update(**facts)
+    states = {item["name"]: item["state"] for item in listing(tmp_path)}
+    assert states == {"sound": "running", "made": "unreadable"}
+    with pytest.raises(ResultError, match=r"run\.json: .* cannot be .*; remove this damaged run"):
+        rebuild(run)
+
+
+def test_the_date_of_a_run_breaks_at_its_space_only(tmp_path: Path) -> None:
+    item = {"date": "2026-11-30 10:11:12", "name": "adacomp-mnist", "id": "20261130-101112-1", "state": "finished"}
+    console = Console(width=40, record=True, file=io.StringIO())
+    console.print(runs_table([item | {"final_accuracy": {}, "marks": []}]))
+    lines = console.export_text().splitlines()
+    assert [line[:10].strip() for line in lines[1:3]] == ["2026-11-30", "10:11:12"]

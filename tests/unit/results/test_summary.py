@@ -142,3 +142,54 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     made.write(run, "asgd", ["not json", *made.server_records([0.9], DENSE)])
     with pytest.raises(ResultError, match=r"all\.jsonl:1: this line is not a record"):
         summarise(run)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (b"\xff\xfe{}", "this line is not a record"),
+        (b"[1]", "this line is not a record"),
+        (b'{"v":1,"t":1,"node":"a"}', "this record has no `kind`"),
+        (b'{"v":1,"t":"soon","node":"a","kind":"stop"}', "this record has no `t`, or a damaged one"),
+        (b'{"v":1,"t":NaN,"node":"a","kind":"stop"}', "this record has no `t`, or a damaged one"),
+    ],
+)
+def test_a_line_that_is_no_record_is_named(tmp_path: Path, line: bytes, sentence: str) -> None:
+    run = made.run(tmp_path, made.variant("asgd"))
+    made.write(run, "asgd", made.server_records([0.9], DENSE))
+    (run.directory / "asgd" / "0" / "b.jsonl").write_bytes(line + b"\n")
+    with pytest.raises(ResultError, match=rf"b\.jsonl:1: {sentence}.*; remove the line or the damaged run"):
+        summarise(run)
+
+
+def test_a_record_without_a_field_is_named(tmp_path: Path) -> None:
+    run = made.run(tmp_path, made.variant("asgd"))
+    made.write(run, "asgd", [encode(2, "server", "update", {"payload_bytes": 1})])
+    with pytest.raises(ResultError, match=r"all\.jsonl: the 'update' record at 2 s has no `message_bytes`; remove"):
+        summarise(run)
+
+
+def test_a_record_file_that_is_a_directory_is_named(tmp_path: Path) -> None:
+    run = made.run(tmp_path, made.variant("asgd"))
+    (run.directory / "asgd" / "0" / "all.jsonl").mkdir(parents=True)
+    with pytest.raises(
+        ResultError, match=r"all\.jsonl: this file of records cannot be read \(Is a directory\); remove"
+    ):
+        summarise(run)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "sentence"),
+    [
+        ("experiment.json", '{"version": 1}', "`variants` is missing or damaged"),
+        ("experiment.json", '{"version": 1, "variants": [3]}', "`topology` is missing or damaged"),
+        ("plan.json", '{"version": 1}', r"this is not a Plan \(`name` is missing\)"),
+        ("plan.json", '{"version": 1, "name": "x", "nodes": [3]}', "this is not a Plan"),
+    ],
+)
+def test_a_damaged_file_of_the_run_is_named(tmp_path: Path, file: str, text: str, sentence: str) -> None:
+    run = made.run(tmp_path, made.variant("asgd"))
+    made.write(run, "asgd", made.server_records([0.9], DENSE))
+    (run.directory / file).write_text(text)
+    with pytest.raises(ResultError, match=rf"{file}: {sentence}.*; remove this damaged run"):
+        summarise(run)

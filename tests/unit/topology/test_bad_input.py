@@ -61,8 +61,10 @@ CASES = {
     "two uplinks": (
         "nodes: {a: {uplink: dsl}, b: {uplink: lan}}\nlinks:\n  - {from: a, to: b}", 3, "both name an uplink", "router",
     ),
-    "time scale of zero": ("nodes: {a: }\ntime_scale: 0", 2, "`time_scale` cannot be 0", "above 0"),
-    "negative time scale": ("nodes: {a: }\ntime_scale: -1", 2, "`time_scale` cannot be -1", "above 0"),
+    "time scale of zero": ("nodes: {a: }\ntime_scale: 0", 2, "`time_scale` cannot be 0", "at least 0.0001"),
+    "negative time scale": ("nodes: {a: }\ntime_scale: -1", 2, "`time_scale` cannot be -1", "at least 0.0001"),
+    "tiny time scale": ("nodes: {a: }\ntime_scale: 1.0e-300", 2, "`time_scale` cannot be 1e-300", "at least 0.0001"),
+    "huge time scale": ("nodes: {a: }\ntime_scale: 20000", 2, "`time_scale` cannot be 20000", "at most 10000"),
     "endless time scale": ("nodes: {a: }\ntime_scale: .inf", 2, "`time_scale` cannot be inf", "finite"),
     "zero count": ("nodes:\n  a: {count: 0}", 2, "`count` cannot be 0", "at least 1"),
     "huge count": ("nodes:\n  a: {count: 1000000}", 2, "`count` cannot be 1000000", "at most 1000"),
@@ -151,7 +153,8 @@ def test_aliases_that_multiply_are_stopped() -> None:
 
 @pytest.mark.parametrize(
     ("argument", "where"),
-    [({"time_scale": 0}, "--time-scale"), ({"time_scale": float("nan")}, "--time-scale"), ({"seed": -1}, "--seed"),
+    [({"time_scale": 0}, "--time-scale"), ({"time_scale": float("nan")}, "--time-scale"),
+     ({"time_scale": 1e-300}, "--time-scale"), ({"time_scale": 1e30}, "--time-scale"), ({"seed": -1}, "--seed"),
      ({"name": "A b"}, "--name")],
 )  # fmt: skip
 def test_an_argument_that_cannot_be_is_a_usage_error(argument: dict[str, object], where: str) -> None:

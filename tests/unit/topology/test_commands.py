@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from emulator.core.errors import UsageError
 from emulator.core.plan import Plan
+from emulator.topology.draw import draw
 from emulator.topology.schema import json_schema
 from emulator.topology.table import plan_table
 from tests.unit.topology.cluster import plan_of
@@ -51,11 +53,28 @@ def test_show_draws(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert path.read_bytes().startswith(b"\x89PNG")
     done = emu("topology", "show", "topologies/lan-4.yaml", "--plot", tmp_path / "no" / "out.png")
-    assert done.returncode == 10
+    assert done.returncode == 20
     assert "the drawing cannot be written (No such file or directory)" in done.stderr
     done = emu("topology", "show", "topologies/lan-4.yaml", "--plot", tmp_path / "out.xyz")
-    assert done.returncode == 10
+    assert done.returncode == 2
     assert "name a .png, .svg or .pdf file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("here", "this is a directory"),
+        ("here.png", "this is a directory"),
+        ("bare", "a drawing's file needs an ending"),
+    ],
+)
+def test_a_path_that_names_no_drawing_is_refused(tmp_path: Path, name: str, sentence: str) -> None:
+    if name.startswith("here"):
+        (tmp_path / name).mkdir()
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(UsageError, match=sentence):
+        draw(plan_of("nodes: {a: , b: }\nlinks: [{from: a, to: b}]"), tmp_path / name)
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_show_prints_a_tree_with_both_directions() -> None:

@@ -134,7 +134,7 @@ def test_a_node_that_needs_more_than_the_host_is_noted_with_its_factor() -> None
     plan = plan_of("nodes: {pi: {device: rpi-4}}", time_scale=0.05)
     assert plan.node("pi").host_cpus == 4
     assert plan.node("pi").threads == 4
-    assert "pi: 2.00 times slower than asked (at time scale 0.05 each needs 8.00 host cores" in plan.notes[0]
+    assert "pi: 2 times slower than asked (at time scale 0.05 each needs 8 host cores" in plan.notes[0]
 
 
 def test_a_server_is_not_limited_and_says_so() -> None:
@@ -249,3 +249,10 @@ def test_lan_4_is_four_boards_on_a_gigabit_switch() -> None:
     networks = {item.address.network for node in plan.machines for item in node.interfaces if item.address}
     assert len(networks) == 1
     assert networks.pop().subnet_of(IPv4Network("10.0.0.0/8"))
+
+
+def test_memory_that_is_asked_for_adds_up_also_without_cpus() -> None:
+    link = "links: [{from: a, to: b}]"
+    both = plan_of("nodes: {a: {memory: 10 GiB}, b: {memory: 10 GiB}}\n" + link)
+    assert "the nodes' memory adds up to 20.0 GiB, and this host has 16.0 GiB" in both.notes
+    assert not any("adds up" in note for note in plan_of("nodes: {a: , b: }\n" + link).notes)
