@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from emulator.core.cache import user_cache
 from emulator.core.errors import HostError
 from emulator.core.units import Size
 
@@ -61,13 +62,7 @@ def nominal() -> HostSpeed:
 
 def cache_file() -> Path:
     """Where the measurement is kept: emu/host.json in the user's cache directory."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    if base:
-        return Path(base) / "emu" / "host.json"
-    try:
-        return Path.home() / ".cache" / "emu" / "host.json"
-    except RuntimeError:  # no HOME and no entry in the password file
-        return Path(os.environ.get("TMPDIR", "/tmp")) / f"emu-{os.geteuid()}" / "host.json"
+    return user_cache() / "host.json"
 
 
 def cpu_model() -> str:

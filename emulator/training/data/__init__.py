@@ -9,6 +9,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from emulator.core.cache import user_cache
+from emulator.core.errors import DataError, ExperimentError
 from emulator.training import plugins
 
 if TYPE_CHECKING:
@@ -26,14 +28,18 @@ def directory() -> Path:
     """The cache directory; not made by this call."""
     given = os.environ.get("EMU_DATA_DIR")
     if given:
-        return Path(given).expanduser().absolute()
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "emu" / "data"
+        try:
+            return Path(given).expanduser().absolute()
+        except RuntimeError as error:
+            raise DataError(f"{given}: {error}", where="EMU_DATA_DIR", fix="set it to a path without ~") from None
+    return user_cache() / "data"
 
 
 def find(name: str) -> Dataset:
-    """The data set of that name; raises ExperimentError if there is none."""
-    return cast("Dataset", plugins.find("datasets", name, NAMES)())
+    """The data set of that name; raises ExperimentError if there is none, or a plug-in that cannot be made."""
+    kind = plugins.find("datasets", name, NAMES)
+    with plugins.blamed(name, NAMES, "it cannot be made", ExperimentError):
+        return cast("Dataset", kind())
 
 
 def folder(name: str, root: Path | None = None) -> Path:
@@ -46,18 +52,24 @@ def fetch(name: str, root: Path | None = None, say: Callable[[str], None] = lamb
 
     `say` is told what happens, line by line. Raises DataError.
     """
-    find(name).fetch(folder(name, root), say)
+    found = find(name)
+    with plugins.blamed(name, NAMES, "its fetch failed", DataError):
+        found.fetch(folder(name, root), say)
     return root or directory()
 
 
 def load(name: str, root: Path | None, part: Part) -> Samples:
     """The samples of a fetched data set; raises DataError if it is not there or damaged."""
-    return find(name).load(folder(name, root), part)
+    found = find(name)
+    with plugins.blamed(name, NAMES, "its load failed", DataError):
+        return found.load(folder(name, root), part)
 
 
 def cached(name: str, root: Path | None = None) -> int | None:
-    """Bytes of a data set in the cache directory if it looks complete (a quick look), else None."""
-    return find(name).cached(folder(name, root))
+    """Bytes of a data set in the cache directory if it looks complete (a quick look), else None; raises DataError."""
+    found = find(name)
+    with plugins.blamed(name, NAMES, "its cached failed", DataError):
+        return found.cached(folder(name, root))
 
 
 def known() -> list[str]:

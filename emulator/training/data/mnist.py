@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from emulator.core.errors import DataError
 from emulator.training.data.base import Part, Samples
 from emulator.training.data.idx import memory_map
-from emulator.training.data.placing import md5, workshop
+from emulator.training.data.placing import cached_bytes, md5, unreadable, workshop
 from emulator.training.data.sources import Mirror, NpmPackage, Source, SourceFailed
 
 if TYPE_CHECKING:
@@ -72,8 +72,7 @@ class Mnist:
         )
 
     def cached(self, folder: Path) -> int | None:
-        whole = all((folder / name).is_file() and (folder / name).stat().st_size == SIZES[name] for name in SIZES)
-        return sum(SIZES.values()) if whole else None
+        return cached_bytes(folder, SIZES)
 
 
 def _wanting(folder: Path) -> list[str]:
@@ -81,9 +80,7 @@ def _wanting(folder: Path) -> list[str]:
     try:
         return [name for name, digest in MD5.items() if md5(folder / name) != digest]
     except OSError as error:
-        raise DataError(
-            f"it cannot be read ({error.strerror})", where=str(folder), fix="set EMU_DATA_DIR to another directory"
-        ) from error
+        raise unreadable(error, folder) from error
 
 
 def _place(source: Source, wanted: Sequence[str], directory: Path, folder: Path) -> None:

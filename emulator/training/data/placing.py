@@ -5,16 +5,17 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import os
 import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 CHUNK = 1 << 20
 
@@ -23,17 +24,24 @@ CHUNK = 1 << 20
 def workshop(folder: Path, say: Callable[[str], None]) -> Iterator[Path]:
     """A temporary directory beside `folder`, on its file system, under a lock on `folder`; gone afterwards.
 
-    What an earlier process left there when it was killed is removed first. OSErrors become DataErrors.
+    What an earlier process left there when it was killed is removed first. OSErrors become DataErrors. Where an
+    error ends it before anything was put into a new `folder`, that and the lock's file are removed again.
     """
     prefix = f".{folder.name}-part-"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder.parent / f".{folder.name}.lock").open("w") as lock:
-            _acquire(lock.fileno(), folder, say)
-            for left_over in folder.parent.glob(f"{prefix}*"):
-                shutil.rmtree(left_over)
-            with tempfile.TemporaryDirectory(prefix=prefix, dir=folder.parent) as directory:
-                yield Path(directory)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(folder, say) as lock:
+            new = not folder.exists()
+            try:
+                folder.mkdir(exist_ok=True)
+                for left_over in folder.parent.glob(f"{prefix}*"):
+                    shutil.rmtree(left_over)
+                with tempfile.TemporaryDirectory(prefix=prefix, dir=folder.parent) as directory:
+                    yield Path(directory)
+            except BaseException:
+                if new and _vanished(folder):
+                    lock.unlink(missing_ok=True)
+                raise
     except OSError as error:
         raise translated(error, folder) from error
 
@@ -50,6 +58,21 @@ def translated(error: OSError, folder: Path) -> DataError:
     )
 
 
+def cached_bytes(folder: Path, sizes: Mapping[str, int]) -> int | None:
+    """The bytes of all files if each is there with its size, else None; raises DataError if they cannot be seen."""
+    try:
+        whole = all((folder / name).is_file() and (folder / name).stat().st_size == sizes[name] for name in sizes)
+    except OSError as error:
+        raise unreadable(error, folder) from error
+    return sum(sizes.values()) if whole else None
+
+
+def unreadable(error: OSError, folder: Path) -> DataError:
+    """The DataError for an OSError met while looking into `folder`."""
+    fix = "make it readable for you, or set EMU_DATA_DIR to another directory"
+    return DataError(f"it cannot be read ({error.strerror or error})", where=str(folder), fix=fix)
+
+
 def md5(path: Path) -> str | None:
     """The MD5 digest of a file in hexadecimal, None if there is no file."""
     if not path.is_file():
@@ -59,6 +82,33 @@ def md5(path: Path) -> str | None:
         while chunk := file.read(CHUNK):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+@contextmanager
+def _locked(folder: Path, say: Callable[[str], None]) -> Iterator[Path]:
+    """Hold the lock on `folder`; gives its file."""
+    path = folder.parent / f".{folder.name}.lock"
+    while True:
+        with path.open("w") as lock:
+            _acquire(lock.fileno(), folder, say)
+            # Its last holder may have removed it, and others lock a new one by now.
+            if _is(path, lock.fileno()):
+                yield path
+                return
+
+
+def _is(path: Path, fd: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(fd))
+    except FileNotFoundError:
+        return False
+
+
+def _vanished(folder: Path) -> bool:
+    """Remove a folder if it is empty; whether it is gone."""
+    with suppress(OSError):
+        folder.rmdir()
+    return not folder.exists()
 
 
 def _acquire(fd: int, folder: Path, say: Callable[[str], None]) -> None:

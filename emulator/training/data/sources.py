@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import http.client
 import os
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 5.0
 TOTAL_SECONDS = 180.0
+#: npm ends with the negative error number, of which one byte remains
+NPM_DISK_FULL = -errno.ENOSPC % 256
 
 
 class SourceFailed(Exception):
@@ -124,6 +127,8 @@ class NpmPackage:
                 if isinstance(error, subprocess.TimeoutExpired):
                     raise SourceFailed(f"npm was not done after {self.total_seconds:g} s") from None
                 raise
+        if process.returncode == NPM_DISK_FULL or (process.returncode and "ENOSPC" in said):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if process.returncode:
             last = said.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
             raise SourceFailed(f"npm pack failed ({last[0]})")

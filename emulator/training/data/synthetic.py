@@ -9,7 +9,7 @@ import numpy as np
 from emulator.core.rng import stream
 from emulator.training.data.base import Part, Samples
 from emulator.training.data.idx import header, memory_map
-from emulator.training.data.placing import workshop
+from emulator.training.data.placing import cached_bytes, workshop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,10 +40,9 @@ class SyntheticMnist:
         return Samples(memory_map(folder / images, (count, 28, 28), FIX), memory_map(folder / labels, (count,), FIX))
 
     def cached(self, folder: Path) -> int | None:
-        paths = [folder / name for part in COUNTS for name in _names(part)]
+        names = [name for part in COUNTS for name in _names(part)]
         sizes = [size for count in COUNTS.values() for size in (16 + 784 * count, 8 + count)]
-        whole = all(path.is_file() and path.stat().st_size == size for path, size in zip(paths, sizes, strict=True))
-        return sum(sizes) if whole else None
+        return cached_bytes(folder, dict(zip(names, sizes, strict=True)))
 
 
 def _names(part: Part) -> tuple[str, str]:

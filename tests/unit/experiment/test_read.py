@@ -31,7 +31,8 @@ def test_a_file_is_read_with_its_defaults(tmp_path: Path) -> None:
 
 
 def test_plug_in_files_are_found_beside_the_experiment(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("class Mine:\n    pass\n", encoding="utf-8")
+    text = "from emulator.training.exchanges.asgd import Asgd\n\n\nclass Mine(Asgd):\n    pass\n"
+    (tmp_path / "mine.py").write_text(text, encoding="utf-8")
     found = read(write(tmp_path, changed("exchange: adacomp", "exchange: mine.py:Mine")))
     assert found.variants[1].exchange == f"{tmp_path.resolve()}/mine.py:Mine"
 

