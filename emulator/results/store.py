@@ -110,7 +110,13 @@ def create(root: Path, name: str, seed: int) -> Run:
         directory = _fresh(root / name, stem)
     run = Run(directory)
     pid = os.getpid()
-    run.write("run.json", {"state": "running", "pid": pid, "process": process_mark(pid), "started": clock.epoch()})
+    facts = {"state": "running", "pid": pid, "process": process_mark(pid), "started": clock.epoch()}
+    try:
+        run.write("run.json", facts)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            directory.rmdir()
+        raise
     return run
 
 
