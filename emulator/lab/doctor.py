@@ -83,18 +83,24 @@ def _training() -> Iterator[Check]:
         yield Check("torch", "note", "not installed, so no training", "pip install 'torch>=2.11,<2.14'")
     else:
         yield Check("torch", "ok", importlib.metadata.version("torch"))
-    from emulator.training.data import cached
-
-    if cached("mnist"):
-        yield Check("data mnist", "ok", "in the cache")
-    else:
-        yield Check("data mnist", "note", "not in the cache yet; it is fetched on first use", "emu data fetch mnist")
+    yield _data()
     here = Path.cwd() if Path("/proc/self/cwd").exists() else Path("/")
     free = _free(here)
     state: Literal["ok", "note"] = "ok" if free > 2 else "note"
     yield Check(
         "disk", state, f"{free:.1f} GiB free in {here}", "" if state == "ok" else "runs need some space: free 2 GiB"
     )
+
+
+def _data() -> Check:
+    from emulator.training.data import cached
+
+    try:
+        if cached("mnist"):
+            return Check("data mnist", "ok", "in the cache")
+    except EmuError as error:
+        return Check("data mnist", "note", error.what, error.fix)
+    return Check("data mnist", "note", "not in the cache yet; it is fetched on first use", "emu data fetch mnist")
 
 
 def _free(path: Path) -> float:
