@@ -30,6 +30,8 @@ def test_a_larger_batch_costs_more(directory: str) -> None:
 
 def test_a_model_that_fails_is_one_sentence(directory: str, tmp_path: Path) -> None:
     broken = tmp_path / "broken.py"
-    broken.write_text("class Model:\n    def __init__(self, options):\n        raise RuntimeError('no such layer')\n")
+    methods = "".join(f"    def {name}(self): ...\n" for name in ("initial", "gradients", "evaluate", "flops"))
+    raising = "    def __init__(self, options):\n        raise RuntimeError('no such layer')\n"
+    broken.write_text(f"class Model:\n    layout = None\n{methods}{raising}")
     with pytest.raises(ExperimentError, match=r"does not run \(RuntimeError: no such layer\); mend the model"):
         measure(Workload(f"{broken}:Model", "synthetic-mnist"), directory)
