@@ -82,6 +82,31 @@ def test_selection_takes_exactly_k_and_the_first_of_equals(values: list[float], 
     assert largest(variable, k).tolist() == best
 
 
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 5000),
+    st.sampled_from([0.0001, 0.01, 0.2, 0.9]),
+    st.sampled_from([0.0, 0.5, 0.9, 0.999, 1.0]),
+    st.sampled_from([0.0, 0.01]),
+    st.booleans(),
+)
+def test_selection_is_exact_where_most_are_zero_or_equal_or_broken(
+    seed: int, n: int, share: float, zeros: float, broken: float, rounded: bool
+) -> None:
+    """Long enough for the sampled bound to matter; a NaN goes before an infinity, that before any number."""
+    rng, k = np.random.default_rng(seed), max(1, int(n * share))
+    variable = rng.standard_normal(n).astype(np.float32)
+    variable = np.round(variable) if rounded else variable
+    variable[rng.random(n) < zeros] = 0
+    variable[rng.random(n) < broken] = np.nan
+    variable[rng.random(n) < broken] = -np.inf
+    rank = np.where(np.isnan(variable), 2, np.where(np.isinf(variable), 1, 0))
+    finite = np.where(rank > 0, 0, np.abs(variable))
+    best = np.lexsort((np.arange(n), -finite, -rank))[:k]
+    assert largest(variable, k).tolist() == sorted(best.tolist())
+
+
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.001, 0.01, 0.3, 1.0]))
 def test_what_is_compressed_comes_back(seed: int, c: float) -> None:
     rng = np.random.default_rng(seed)
