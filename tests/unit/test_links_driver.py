@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from emulator.links.fake import FakeDriver
 from emulator.links.ping import checksum, echo_request
 from emulator.links.relay import counters
 from emulator.links.relay.driver import RelayDriver
-from emulator.links.relay.lane import Lane, Setting
+from emulator.links.relay.lane import CATCH_UP, Lane, Setting
 from emulator.links.relay.loop import Lateness
 
 FIGURES = Impairment(Rate(1e6), Delay(0.1), Delay(0.01), Share(0.5), Size(3000), 7)
@@ -101,6 +102,55 @@ def test_counters_outlive_their_writer(tmp_path: Path) -> None:
 )
 def test_bursts_are_about_a_millisecond_of_line(rate: float | None, queue: float, most: int) -> None:
     assert Lane(0, 0, Setting(rate, 0, 0, 0, queue, 0), 1500, light(0)).most == most
+
+
+def line(rate: float | None, target: int, frames: int, gap: float) -> Lane:
+    """A lane of 1 ms delay that has taken a frame of 1,250 IP bytes every `gap` seconds from time 0 on."""
+    lane = Lane(0, target, Setting(rate, 0.001, 0, 0, 1e9, 0), 1500, light(0))
+    for number in range(frames):
+        lane.accept(number * gap, bytes(24) + bytes(1250))
+    return lane
+
+
+def arrivals(lane: Lane, start: float, end: float, step: float = 0.0005) -> list[tuple[float, int]]:
+    """(time, frames written) for looks every `step` from `start` to `end`."""
+    seen = []
+    for number in range(round((end - start) / step) + 1):
+        before, at = lane.packets, start + number * step
+        lane.deliver(at)
+        if lane.packets > before:
+            seen.append((at, lane.packets - before))
+    return seen
+
+
+def test_a_line_that_was_held_up_catches_up_on_little() -> None:
+    """10 Mbit/s, a frame a millisecond without a gap; nobody looks for 50 ms."""
+    lane = line(10e6, os.open(os.devnull, os.O_WRONLY), 200, 0.0001)
+    seen = arrivals(lane, 0.060, 0.300)
+    os.close(lane.target)
+    assert seen[0] == (0.060, 1 + round(CATCH_UP * 1000))
+    assert [count for _, count in seen[1:]] == [1] * (200 - seen[0][1])
+    assert seen[-1][0] == pytest.approx(0.060 + 0.001 * (len(seen) - 1), abs=0.001)
+    # What comes afterwards finds the line as late as that.
+    lane.accept(0.2, bytes(24) + bytes(1250))
+    assert lane.queue[0][0] == pytest.approx(seen[-1][0] + 0.001, abs=0.001)
+
+
+def test_gaps_make_up_for_what_a_line_was_held_up() -> None:
+    """A frame every 10 ms on the same line: those of a stall come together at its rate, the next are on time."""
+    lane = line(10e6, os.open(os.devnull, os.O_WRONLY), 20, 0.010)
+    seen = arrivals(lane, 0.060, 0.300)
+    os.close(lane.target)
+    assert seen[0] == (0.060, 1 + round(CATCH_UP * 1000))
+    assert sum(count for at, count in seen if at < 0.070) == 6 + 1
+    assert [at for at, _ in seen if at > 0.070] == pytest.approx([0.002 + 0.010 * n for n in range(7, 20)], abs=0.0006)
+
+
+def test_a_line_without_a_rate_catches_up_at_once() -> None:
+    lane = line(None, os.open(os.devnull, os.O_WRONLY), 100, 0.0001)
+    seen = arrivals(lane, 0.060, 0.070)
+    os.close(lane.target)
+    assert seen == [(0.060, 100)]
 
 
 def test_lateness_is_that_of_the_last_ten_seconds() -> None:

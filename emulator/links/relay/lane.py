@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 #: a burst written in one go takes at most this much of the line's time (or two packets)
 BURST = 0.001
+#: A line that was late by more than this (the host had stalled us) catches up on no more: the rest of the stall is
+#: time in which the line stood still. So no second carries more than 101 % of the rate.
+CATCH_UP = 0.003
 #: bytes that one direction may hold, in the queue and in flight; more is dropped as unasked
 HELD = 256 << 20
 
@@ -121,6 +124,8 @@ class Lane:
 
     def deliver(self, until: float) -> float | None:
         """Write all that arrives by `until`; returns when the next frame does."""
+        if self.queue and until - self.queue[0][0] > CATCH_UP and self.model.seconds:
+            self._postpone(until - CATCH_UP)
         queue = self.queue
         while queue:
             arrival, _, packets, nbytes, data = queue[0]
@@ -137,6 +142,19 @@ class Lane:
                 self.packets += packets
                 self.bytes += nbytes
         return None
+
+    def _postpone(self, at: float) -> None:
+        """The line stood still until `at`: what waits comes at its rate from there on, until a gap has made up for it."""
+        model, waiting = self.model, list(self.queue)
+        for index, (arrival, finish, packets, nbytes, data) in enumerate(waiting):
+            if index:
+                at += (nbytes + packets * model.overhead) * model.seconds
+            if at <= arrival:
+                break
+            finish += at - arrival
+            waiting[index] = (at, finish, packets, nbytes, data)
+            model.free, model.last = max(model.free, finish), max(model.last, at)
+        self.queue = deque(waiting)
 
     def change(self, now: float, setting: Setting) -> None:
         """Set another impairment: what waits goes on at the new rate, what is in flight arrives as it would have."""
