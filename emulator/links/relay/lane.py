@@ -144,7 +144,7 @@ class Lane:
         return None
 
     def _postpone(self, at: float) -> None:
-        """The line stood still until `at`: what waits comes at its rate from there on, until a gap has made up for it."""
+        """The line stood still until `at`: what waits comes at its rate from there on, until a gap makes up for it."""
         model, waiting = self.model, list(self.queue)
         for index, (arrival, finish, packets, nbytes, data) in enumerate(waiting):
             if index:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,20 @@ def test_the_quota_is_the_share_within_a_thousandth() -> None:
 def test_a_share_that_no_kernel_can_give_is_refused(share: float) -> None:
     with pytest.raises(HostError, match=r"the kernel's least is 0\.001"):
         caps.quota(share)
+
+
+@pytest.mark.parametrize(
+    ("share", "ticks"), [(0.25, 0.0), (0.5, 0.0), (0.7, 1.0), (1.0, 1.0), (1.05, 0.0), (1.9, 1.0), (0.001, 0.0)]
+)
+def test_a_tick_of_burst_where_a_period_has_no_idle_one(
+    share: float, ticks: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caps, "TICK", 0.004)
+    assert caps.burst(share) == ticks * 4000
+    node = replace(NODE, host_cpus=Share(share))
+    for hierarchies, file in ((V1, "cpu.cfs_burst_us"), (V2, "cpu.max.burst")):
+        written = [value for _, name, value in caps.settings(hierarchies, node) if name == file]
+        assert written == (["4000"] if ticks else [])
 
 
 def test_version_1() -> None:
