@@ -6,6 +6,8 @@ import json
 
 import typer
 
+from emulator.core.errors import EmuError
+
 app = typer.Typer(help="Fetch and list data sets.", no_args_is_help=True)
 
 
@@ -23,12 +25,20 @@ def show(as_json: bool = typer.Option(False, "--json", help="Print JSON.")) -> N
     """What is known, and what of it lies in the cache."""
     from emulator.training import data
 
-    sizes = {name: data.cached(name) for name in data.known()}
+    rows: list[dict[str, object]] = []
+    for name in data.known():
+        row: dict[str, object] = {"name": name, "cached_bytes": None, "path": str(data.folder(name))}
+        try:
+            row["cached_bytes"] = data.cached(name)
+            told = data.find(name).description
+        except EmuError as error:
+            row["error"] = told = str(error)
+        rows.append(row)
+        if not as_json:
+            size = row["cached_bytes"]
+            state = (
+                "unreadable" if "error" in row else f"{size / 1e6:.1f} MB" if isinstance(size, int) else "not cached"
+            )
+            typer.echo(f"{name:<16} {state:>10}  {row['path']}  ({told})")
     if as_json:
-        typer.echo(
-            json.dumps([{"name": name, "cached_bytes": sizes[name], "path": str(data.folder(name))} for name in sizes])
-        )
-        return
-    for name, size in sizes.items():
-        state = "not cached" if size is None else f"{size / 1e6:.1f} MB"
-        typer.echo(f"{name:<16} {state:>10}  {data.folder(name)}  ({data.find(name).description})")
+        typer.echo(json.dumps(rows))

@@ -11,7 +11,9 @@ from emulator.cli.labs import LAB, pick
 
 def exec_(
     context: typer.Context,
-    node: str = typer.Argument(help="Node, e.g. worker-1."),
+    node: str = typer.Argument(
+        metavar="NODE -- PROGRAM", help="Node, e.g. worker-1; after two dashes what to run in it."
+    ),
     lab: str | None = LAB,
     workdir: str | None = typer.Option(None, "--workdir", "-w", help="Directory in the node to start in."),
     env: list[str] = typer.Option([], "--env", "-e", help="NAME=VALUE, more than once if needed."),

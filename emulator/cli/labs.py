@@ -14,10 +14,10 @@ LAB = typer.Option(None, "--lab", "-l", help="Name of the lab; may be left out w
 
 def running() -> list[str]:
     """Names of the labs that have state here."""
-    from emulator.core.lab_id import LabId, state_root
+    from emulator.core.lab_id import state_root
     from emulator.lab import state
 
-    return state.names(LabId("x", state_root()))
+    return state.names(state_root())
 
 
 def name_of(given: str | None) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from emulator.core.units import Delay
+from emulator.topology.model import MAX_TIME_SCALE, MIN_TIME_SCALE
 
 #: a variant's name is also a directory's
 VARIANT_NAME = re.compile(r"^[a-z0-9][a-z0-9._-]{0,39}$")
@@ -63,7 +64,7 @@ class ExperimentModel(Strict):
     budget: Span
     evaluate_every: Span
     max_updates: int | None = Field(None, ge=1)
-    time_scale: float = Field(1.0, gt=0, le=1000, allow_inf_nan=False)
+    time_scale: float = Field(1.0, ge=MIN_TIME_SCALE, le=MAX_TIME_SCALE, allow_inf_nan=False)
     seed: int = Field(0, ge=0, lt=2**31)
     repeats: int = Field(1, ge=1, le=1000)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.errors import ExperimentError, TopologyError
+from emulator.core.paths import expanded
 from emulator.experiment.explain import explain, nearest
 from emulator.experiment.find import find
 from emulator.training.spec import Variant, Workload
@@ -32,7 +33,7 @@ class Experiment:
     @property
     def topology(self) -> Path:
         """The topology file, relative to the experiment's own directory."""
-        return (self.path.parent / Path(self.model.topology).expanduser()).resolve()
+        return (self.path.parent / expanded(self.model.topology)).resolve()
 
     @property
     def workload(self) -> Workload:

@@ -83,7 +83,7 @@ class Lab:
         if state is None:
             if lab.directory.is_dir():
                 raise LabError(f"the state of lab {name!r} is damaged", fix=f"clean it with `emu down {name}`")
-            running = [other for other in lab_state.names(lab) if lab_state.is_up(LabId(other, lab.root))]
+            running = [other for other in lab_state.names(lab.root) if lab_state.is_up(LabId(other, lab.root))]
             known = f"running: {', '.join(running)}" if running else "none is running"
             raise LabError(f"no lab named {name!r} is up", fix=f"start one with `emu up FILE` ({known})")
         if state.phase != lab_state.UP:

@@ -81,7 +81,7 @@ def _found(lab: LabId) -> tuple[LabRuntime, list[LinkDriver]]:
 def _prune() -> None:
     """Remove the state root when the last lab has gone."""
     root = state_root()
-    for path in lab_state.abandoned(LabId("x", root)):
+    for path in lab_state.abandoned(root):
         shutil.rmtree(path, ignore_errors=True)
     for path in (root / "labs", root):
         try:
@@ -94,5 +94,5 @@ def leftovers() -> list[LabId]:
     """Every lab of which anything of ours is left: state, cgroup, mount or process."""
     from emulator.runtimes.embedded import find_labs
 
-    known = lab_state.names(LabId("x", state_root()))
+    known = lab_state.names(state_root())
     return [LabId(name, state_root()) for name in sorted({*known, *find_labs()})]

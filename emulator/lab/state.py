@@ -129,9 +129,9 @@ def read_plan(lab: LabId) -> Plan:
         ) from None
 
 
-def names(lab_root: LabId) -> list[str]:
-    """Names of all labs that have a state directory beside this one."""
-    return [path.name for path in _entries(lab_root) if not path.name.startswith(".")]
+def names(root: Path) -> list[str]:
+    """Names of all labs that have a state directory under this state root."""
+    return [path.name for path in _entries(root) if not path.name.startswith(".")]
 
 
 @contextmanager
@@ -153,9 +153,9 @@ def locked(lab: LabId) -> Iterator[bool]:
         os.close(fd)
 
 
-def abandoned(lab_root: LabId) -> list[Path]:
+def abandoned(root: Path) -> list[Path]:
     """Directories of `reserved` whose process was killed before it could give them their name."""
-    found = [path for path in _entries(lab_root) if path.name.startswith(".")]
+    found = [path for path in _entries(root) if path.name.startswith(".")]
     return [path for path in found if not Path(f"/proc/{path.name.rpartition('.')[2]}").exists()]
 
 
@@ -165,8 +165,8 @@ def is_up(lab: LabId) -> bool:
     return state is not None and state.phase == UP
 
 
-def _entries(lab_root: LabId) -> list[Path]:
-    parent = lab_root.directory.parent
+def _entries(root: Path) -> list[Path]:
+    parent = root / "labs"
     try:
         return sorted(path for path in parent.iterdir() if path.is_dir())
     except FileNotFoundError:

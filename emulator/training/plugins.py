@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.errors import EmuError, ExperimentError
+from emulator.core.paths import expanded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -96,7 +97,7 @@ def _line(name: str, error: Exception) -> str:
     """The innermost line of the plug-in's own file that the error came through, if there is one."""
     if not is_path(name):
         return ""
-    file = Path(name.rpartition(":")[0]).expanduser().resolve()
+    file = expanded(name.rpartition(":")[0]).resolve()
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == file]
     return f" at line {lines[-1]}" if lines else ""
 
@@ -156,12 +157,12 @@ def absolute(name: str, base: Path) -> str:
     if not is_path(name):
         return name
     path, _, attribute = name.rpartition(":")
-    return f"{(base / Path(path).expanduser()).resolve()}:{attribute}"
+    return f"{(base / expanded(path)).resolve()}:{attribute}"
 
 
 def _from_file(name: str) -> Any:
     path, _, attribute = name.rpartition(":")
-    module = _module(Path(path).expanduser().resolve(), name)
+    module = _module(expanded(path).resolve(), name)
     if not hasattr(module, attribute):
         near = difflib.get_close_matches(attribute, vars(module), n=1)
         raise ExperimentError(

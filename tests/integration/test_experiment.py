@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,12 +16,11 @@ from emulator.experiment.progress import Silent
 from emulator.results import store
 from emulator.results.listing import listing
 from emulator.results.report import rebuild
+from tests.integration.commands import EMU, rest, training
 from tests.unit.experiment.files import TOPOLOGY, write
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-EMU = [sys.executable, "-c", "from emulator.cli.main import main; main()"]
 
 
 def run(directory: Path, **changes: Any) -> ExperimentResult:
@@ -193,17 +191,11 @@ def test_mistakes_are_one_sentence_with_their_exit_code(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_and_kill_are_exit_130_and_the_run_is_kept(tmp_path: Path, number: int) -> None:
     write(tmp_path)
-    command = [*EMU, "experiment", "small.yaml", "--runtime", "fake", "--set", "budget=10 min"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("asgd: accuracy"):
-            break
+    process = training(["experiment", "small.yaml", "--runtime", "fake", "--set", "budget=10 min"], tmp_path)
     process.send_signal(number)
-    rest = process.stderr.read()
-    process.stderr.close()
-    assert process.wait(timeout=60) == 130, rest
-    assert "Traceback" not in rest
+    said = rest(process)
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
     (entry,) = listing(tmp_path / "runs")
     assert entry["state"] == "interrupted"
     assert entry["final_accuracy"]["asgd"] is not None
@@ -211,15 +203,9 @@ def test_ctrl_c_and_kill_are_exit_130_and_the_run_is_kept(tmp_path: Path, number
 
 def test_a_killed_run_can_be_reported(tmp_path: Path) -> None:
     write(tmp_path)
-    command = [*EMU, "experiment", "small.yaml", "--runtime", "fake", "--set", "budget=10 min"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("asgd: accuracy"):
-            break
+    process = training(["experiment", "small.yaml", "--runtime", "fake", "--set", "budget=10 min"], tmp_path)
     os.kill(process.pid, signal.SIGKILL)
-    process.wait(timeout=60)
-    process.stderr.close()
+    rest(process)
     (found,) = store.runs(tmp_path / "runs")
     assert found.state() == "interrupted"
     assert rebuild(found)["variants"]["asgd"]["updates"] > 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,14 +14,13 @@ from emulator.experiment import ExperimentResult, run_experiment
 from emulator.experiment.progress import Silent
 from emulator.lab import Lab
 from emulator.results.listing import listing
+from tests.integration.commands import EMU, rest, training
 from tests.unit.experiment.files import TOPOLOGY, changed, write
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.needs("root", "netns", "cgroup", "tun", "overlay")
-
-EMU = [sys.executable, "-c", "from emulator.cli.main import main; main()"]
 
 
 class Notes(Silent):
@@ -99,17 +97,11 @@ def test_a_running_lab_with_another_time_scale_is_left_alone(tmp_path: Path) -> 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_leaves_a_report_and_no_lab(tmp_path: Path, number: int) -> None:
     path = files(tmp_path, "exp-cut")
-    command = [*EMU, "experiment", str(path), "--set", "budget=10 min", "--force"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("asgd: accuracy"):
-            break
+    process = training(["experiment", str(path), "--set", "budget=10 min", "--force"], tmp_path)
     process.send_signal(number)
-    rest = process.stderr.read()
-    process.stderr.close()
-    assert process.wait(timeout=60) == 130, rest
-    assert "Traceback" not in rest
+    said = rest(process)
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
     assert not is_up("exp-cut-small")
     (entry,) = listing(tmp_path / "runs")
     assert entry["state"] == "interrupted"
@@ -117,15 +109,9 @@ def test_ctrl_c_leaves_a_report_and_no_lab(tmp_path: Path, number: int) -> None:
 
 def test_after_kill_9_down_removes_everything(tmp_path: Path) -> None:
     path = files(tmp_path, "exp-killed")
-    command = [*EMU, "experiment", str(path), "--set", "budget=10 min", "--force"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("asgd: accuracy"):
-            break
+    process = training(["experiment", str(path), "--set", "budget=10 min", "--force"], tmp_path)
     os.kill(process.pid, signal.SIGKILL)
-    process.wait(timeout=60)
-    process.stderr.close()
+    rest(process)
     done = subprocess.run([*EMU, "down", "exp-killed-small"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert not is_up("exp-killed-small")

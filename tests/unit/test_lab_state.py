@@ -42,7 +42,7 @@ def test_reserved_appears_locked_and_with_its_first_state(lab: LabId) -> None:
         assert (found.phase, found.runtime, found.link_driver) == ("making", "embedded", "relay")
         assert _as_other_process(LOCKED) == "False"
     assert _as_other_process(LOCKED) == "True"
-    assert state.names(lab) == ["demo"]
+    assert state.names(lab.root) == ["demo"]
 
 
 def test_a_name_is_reserved_once(lab: LabId) -> None:
@@ -55,7 +55,7 @@ def test_a_name_is_reserved_once(lab: LabId) -> None:
         raise AssertionError("never entered")
     kept = state.read(lab)
     assert kept is not None and kept.link_driver == "relay"
-    assert state.names(lab) == ["demo"] and state.abandoned(lab) == []
+    assert state.names(lab.root) == ["demo"] and state.abandoned(lab.root) == []
 
 
 def test_a_child_does_not_inherit_the_lock(lab: LabId) -> None:
@@ -75,8 +75,8 @@ def test_a_directory_of_a_killed_reservation_is_found(lab: LabId) -> None:
     dead.mkdir(parents=True)
     alive = lab.directory.parent / f".other.{os.getpid()}"
     alive.mkdir()
-    assert state.abandoned(lab) == [dead]
-    assert state.names(lab) == []
+    assert state.abandoned(lab.root) == [dead]
+    assert state.names(lab.root) == []
 
 
 def test_a_torn_state_reads_as_none(lab: LabId) -> None:
