@@ -79,6 +79,7 @@ class LabEngine:
 
         tokens = {spec.node: self._lab.enter(spec.node) for spec in specs}
         sampler = Sampler(self._lab, out)
+        relay = self._lab.links.health(self._lab.id).pid
 
         def on_record(item: dict[str, Any]) -> None:
             watcher.record(item)
@@ -88,7 +89,7 @@ class LabEngine:
         try:
             run_roles(
                 self._zygote, tokens, specs, out, on_record,
-                lab=self._lab.id, on_tick=sampler.tick, on_drain=watcher.evaluating,
+                lab=self._lab.id, beside=relay, on_tick=sampler.tick, on_drain=watcher.evaluating,
             )  # fmt: skip
         finally:
             sampler.close()

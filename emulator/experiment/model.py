@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from emulator.core.units import Delay
 from emulator.topology.model import MAX_TIME_SCALE, MIN_TIME_SCALE
+from emulator.training.spec import LAST
 
 #: a variant's name is also a directory's
 VARIANT_NAME = re.compile(r"^[a-z0-9][a-z0-9._-]{0,39}$")
@@ -63,6 +64,7 @@ class ExperimentModel(Strict):
     baseline: str | None = None
     budget: Span
     evaluate_every: Span
+    evaluate_last: Span | None = None
     max_updates: int | None = Field(None, ge=1)
     time_scale: float = Field(1.0, ge=MIN_TIME_SCALE, le=MAX_TIME_SCALE, allow_inf_nan=False)
     seed: int = Field(0, ge=0, lt=2**31)
@@ -77,6 +79,8 @@ class ExperimentModel(Strict):
             raise ValueError(f"baseline {self.baseline!r} is not a variant; it has {', '.join(self.variants)}")
         if self.evaluate_every > self.budget:
             raise ValueError(f"evaluate_every ({self.evaluate_every}) is longer than the budget ({self.budget})")
+        if self.evaluate_last is not None and (LAST - 1) * self.evaluate_last >= self.budget:
+            raise ValueError(f"the last {LAST} evaluations, {self.evaluate_last} apart, do not fit into {self.budget}")
         return self
 
     def dense_baseline(self) -> str | None:

@@ -76,6 +76,7 @@ class Experiment:
             "baseline": model.dense_baseline(),
             "budget": float(model.budget),
             "evaluate_every": float(model.evaluate_every),
+            "evaluate_last": float(model.evaluate_last or model.evaluate_every),
             "max_updates": model.max_updates,
             "time_scale": model.time_scale,
             "seed": model.seed,

@@ -54,6 +54,7 @@ def base_specs(plan: Plan, experiment: Experiment, data_directory: str) -> list[
         budget=float(model.budget),
         max_updates=model.max_updates,
         evaluate_every=float(model.evaluate_every),
+        evaluate_last=float(model.evaluate_last or 0),
         seed=model.seed,
         time_scale=plan.time_scale,
         data_directory=data_directory,

@@ -68,7 +68,8 @@ class DriverHealth:
     """Whether the driver's moving parts live, and how late they deliver.
 
     `lateness_p50` and `lateness_p99` are real seconds behind the set delivery time (None where the kernel does
-    it and tells nothing); `priority` names the scheduling class in use; `restarts` counts the supervisor's.
+    it and tells nothing); `priority` names the scheduling class in use; `restarts` counts the supervisor's; `pid` is
+    the process that moves the packets, if one does.
     """
 
     alive: bool
@@ -77,6 +78,7 @@ class DriverHealth:
     lateness_p99: Delay | None = None
     restarts: int = 0
     detail: str = ""
+    pid: int | None = None
 
 
 class LinkDriver(Protocol):

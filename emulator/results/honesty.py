@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from emulator.results.trace import LAST
+from emulator.training.spec import LAST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

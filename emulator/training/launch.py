@@ -50,6 +50,7 @@ def run_roles(
     on_record: Callable[[dict[str, Any]], None] | None = None,
     *,
     lab: LabId | None = None,
+    beside: int | None = None,
     poll: float = 0.2,
     on_tick: Callable[[float], None] | None = None,
     on_drain: Callable[[int], None] | None = None,
@@ -61,6 +62,8 @@ def run_roles(
     leaves a record "died" {code, signal} of its node, and the run goes on. Roles without a server among them run
     until all have ended.
 
+    `beside` is a process whose CPU the evaluator shares while roles run (see `evaluator.accompany`).
+
     Raises TrainingError if the server, the evaluator or every worker fails, RuntimeFailure if a node is gone before
     its role is in it, ResultError if `out` cannot be written. However it ends, also by KeyboardInterrupt, no process
     of it is left.
@@ -68,7 +71,7 @@ def run_roles(
     zygote.wait_ready()
     ignore: Callable[[Any], None] = lambda _: None  # noqa: E731 - a one-word default for three callbacks
     with Crew(zygote, out, on_record or ignore) as crew:
-        run = _Run(crew, specs, lab)
+        run = _Run(crew, specs, lab, beside)
         run.start(tokens)
         run.follow(poll, on_tick or ignore)
         ended = run.clock.now()
@@ -81,9 +84,10 @@ def run_roles(
 
 
 class _Run:
-    def __init__(self, crew: Crew, specs: Sequence[RoleSpec], lab: LabId | None) -> None:
+    def __init__(self, crew: Crew, specs: Sequence[RoleSpec], lab: LabId | None, beside: int | None) -> None:
         self._crew = crew
         self._lab = lab
+        self._beside = beside
         self._specs = sorted(specs, key=lambda spec: spec.node != spec.server)
         names = {spec.node for spec in specs}
         self._leaders = {spec.node for spec in specs if spec.node == spec.server} or names
@@ -142,7 +146,9 @@ class _Run:
 
     def _evaluator(self, job: str) -> None:
         first = self._specs[0]
-        order = {"job": job, "workload": asdict(first.workload), "data_directory": first.data_directory}
+        order: dict[str, Any] = {"job": job, "workload": asdict(first.workload), "data_directory": first.data_directory}
+        if job == "accompany":
+            order["beside"] = self._beside
         self._crew.fork(evaluator.NODE, EnterToken(evaluator.NODE), order)
 
     def _step(self, timeout: float) -> None:

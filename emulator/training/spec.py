@@ -40,11 +40,16 @@ class Variant:
     options: dict[str, Any] = field(default_factory=dict)
 
 
+#: so many evaluations at the end make the final accuracy
+LAST = 5
+
+
 @dataclass(frozen=True)
 class RoleSpec:
     """One role on one node. `budget` (emulated seconds) starts at the first pull; `max_updates` ends a run early.
 
-    `evaluate_every` is emulated seconds between snapshots. `data_directory` is a path of the host, readable in
+    `evaluate_every` is emulated seconds between snapshots, `evaluate_last` those between the last `LAST` of them
+    (0 = the same), whose mean is the run's final accuracy. `data_directory` is a path of the host, readable in
     the node. `index` counts the workers from 0. `addresses` maps each node with a role to its address.
     """
 
@@ -58,6 +63,7 @@ class RoleSpec:
     budget: float = 60.0
     max_updates: int | None = None
     evaluate_every: float = 10.0
+    evaluate_last: float = 0.0
     seed: int = 0
     time_scale: float = 1.0
     threads: int = 1

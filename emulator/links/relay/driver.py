@@ -113,6 +113,7 @@ class RelayDriver:
             lateness_p99=_delay(told["lateness_p99"]),
             restarts=told["restarts"],
             detail="; ".join(notes),
+            pid=told["pid"],
         )
 
     def restart(self, lab: LabId) -> None:

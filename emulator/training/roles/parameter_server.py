@@ -5,6 +5,8 @@ The budget starts at the first pull. Workers may come late, never, die at any mo
 
 from __future__ import annotations
 
+import math
+from itertools import count, takewhile
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import TrainingError
@@ -14,8 +16,11 @@ from emulator.training.exchanges.base import StalePush
 from emulator.training.message import Message
 from emulator.training.roles.protocol import MODEL, PULL, PUSH, REFUSED, STOP, message_bytes, number
 from emulator.training.roles.worker import use_threads
+from emulator.training.spec import LAST
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from emulator.training.context import Context
     from emulator.training.exchanges.base import Exchange
     from emulator.training.layout import Array, Layout
@@ -38,6 +43,15 @@ def _prepare(spec: RoleSpec) -> tuple[Layout, Array, Exchange]:
     model = models.build(spec.workload)
     use_threads(spec.threads)
     return model.layout, model.initial(spec.seed), exchanges.build(spec.variant, model.layout, spec.seed)
+
+
+def snapshot_times(spec: RoleSpec) -> Iterator[float]:
+    """When to take snapshots between the first and the last of a run, in emulated seconds after the first pull:
+    at whole multiples of `evaluate_every`, and `evaluate_last` apart towards the end."""
+    tail = [spec.budget - n * spec.evaluate_last for n in range(LAST - 1, 0, -1)] if spec.evaluate_last else []
+    first = tail[0] if tail else spec.budget
+    yield from takewhile(lambda at: at < first, (n * spec.evaluate_every for n in count(1)))
+    yield from tail
 
 
 class Server:
@@ -78,13 +92,14 @@ class Server:
         ctx.record("stop", reason=self._reason(), updates=self._exchange.iteration)
 
     async def _serve(self, start: float) -> None:
-        """Handle messages until the end, taking snapshots at whole multiples of `evaluate_every`."""
-        end, every, taken = start + self._spec.budget, self._spec.evaluate_every, 0
+        """Handle messages until the end, taking snapshots when they are due."""
+        end, times = start + self._spec.budget, snapshot_times(self._spec)
+        due = start + next(times, math.inf)
         while (now := self._ctx.now()) < end and not self._enough():
-            due = start + (taken + 1) * every
-            if now >= due and due < end:
+            if now >= due:
                 # Late by more than one: take one snapshot, not several of the same state.
-                taken = max(taken + 1, int((now - start) // every))
+                while due <= now:
+                    due = start + next(times, math.inf)
                 self._snapshot()
                 continue
             item = await self._ctx.receive(timeout=max(0.0, min(due, end) - now))

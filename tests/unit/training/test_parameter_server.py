@@ -54,6 +54,13 @@ def test_snapshots_come_at_whole_multiples_and_at_the_end() -> None:
     assert [t for t, _ in late.snapshots] == [0, 20, 40, 45]
 
 
+def test_the_last_five_snapshots_may_stand_closer() -> None:
+    close = replace(SPEC, budget=45.0, evaluate_every=10.0, evaluate_last=2.0)
+    assert [t for t, _ in serve((1.0, pull("w1")), spec=close).snapshots] == [1, 11, 21, 31, 38, 40, 42, 44, 46]
+    equal = replace(SPEC, budget=45.0, evaluate_every=10.0, evaluate_last=10.0)
+    assert [t for t, _ in serve((0.0, pull("w1")), spec=equal).snapshots] == [0, 5, 15, 25, 35, 45]
+
+
 def test_pushes_are_applied_and_counted() -> None:
     context = serve((0.0, pull("w1")), (1.0, pull("w2")), (2.0, push("w1")), (3.0, push("w2")), (4.0, pull("w2", 2)))
     updates = context.of_kind("update")
