@@ -24,7 +24,7 @@ STARVED, STARVED_SECONDS = 2.0, 0.01
 
 METHOD = (
     f"test-set accuracy of the server's model at set intervals, computed outside the nodes and off the links, "
-    f"outside the budget; final accuracy is the mean of the last {LAST} evaluations"
+    f"outside the budget; final accuracy is the mean of the last {LAST} evaluations of an updated model"
 )
 
 

@@ -76,8 +76,12 @@ class Trace:
 
     @property
     def final_accuracy(self) -> float | None:
-        """Mean of the last five evaluations (of as many as there are); None without any."""
-        tail = [item.accuracy for item in self.evaluations[-LAST:]]
+        """Mean of the last five evaluations (of as many as there are); None without any.
+
+        A model that has had no update yet counts only where there is no other.
+        """
+        trained = [item for item in self.evaluations if item.updates] or self.evaluations
+        tail = [item.accuracy for item in trained[-LAST:]]
         return sum(tail) / len(tail) if tail else None
 
     @property

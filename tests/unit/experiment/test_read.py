@@ -99,7 +99,7 @@ def test_experiments_that_ship_can_be_read(name: str) -> None:
 def test_the_main_experiment_is_what_it_promises() -> None:
     found = read("adacomp-mnist")
     resolved = found.resolved()
-    assert (resolved["budget"], resolved["time_scale"], resolved["workload"]["batch"]) == (540.0, 0.2, 10)
+    assert (resolved["budget"], resolved["time_scale"], resolved["workload"]["batch"]) == (620.0, 0.17, 10)
     assert [variant.name for variant in found.variants] == ["asgd", "comp-asgd", "adacomp"]
     assert {variant.learning_rate for variant in found.variants} <= {0.01, 0.02, 0.05, 0.1, 0.2}
     assert found.variants[2].compression == 0.01
