@@ -22,6 +22,12 @@ def copy_in(node: LabNode, source: str, target: str) -> None:
     if not path.exists():
         raise UsageError(f"{source!r} does not exist on this host", fix="check the path")
     directory, name = _destination(node, target, path.name)
+    # The node's tar would take the file away and make a directory in its place.
+    there = str(Path(directory, name))
+    if path.is_dir() and node.run(["sh", "-c", '[ -e "$1" ] && [ ! -d "$1" ]', "sh", there]).returncode == 0:
+        raise UsageError(
+            f"{source!r} is a directory, and {there!r} is a file on {node.name}", fix="give a directory as the target"
+        )
 
     def feed(stream: BinaryIO) -> None:
         with tarfile.open(fileobj=stream, mode="w|") as archive:
@@ -39,7 +45,22 @@ def copy_out(node: LabNode, source: str, target: str) -> None:
     destination = outer / inner.name if outer.is_dir() else outer
     if not destination.parent.is_dir():
         raise UsageError(f"{str(destination.parent)!r} is not a directory on this host", fix="make it first")
+    if destination.exists() and not destination.is_dir() and node.run(["test", "-d", source]).returncode == 0:
+        raise UsageError(
+            f"{source!r} is a directory on {node.name}, and {str(destination)!r} is a file here",
+            fix="give a directory as the target",
+        )
     chunks = _tar(node, ("tar", "-c", "-C", str(inner.parent), "-f", "-", inner.name), lambda _stream: None)
+    try:
+        _unpack(chunks, destination)
+    except (OSError, tarfile.TarError) as error:  # below the top too, a directory may meet a file, or a device come out
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(
+            f"copying to {str(destination)!r} failed: {reason}", fix="check what is there, and the space here"
+        ) from None
+
+
+def _unpack(chunks: bytes, destination: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(chunks)) as archive:
         for member in archive.getmembers():
             # The top entry takes the name that the user asked for.
