@@ -7,6 +7,7 @@ import sys
 import typer
 
 from emulator.cli.labs import LAB, pick
+from emulator.core.errors import UsageError
 
 
 def exec_(
@@ -19,16 +20,17 @@ def exec_(
     env: list[str] = typer.Option([], "--env", "-e", help="NAME=VALUE, more than once if needed."),
 ) -> None:
     """Run a program in a node: emu exec worker-1 -- hostname. Its exit status is emu's."""
-    from emulator.core.errors import UsageError
     from emulator.runtimes.base import Command
 
     argv = context.args[1:] if context.args[:1] == ["--"] else context.args
     if not argv:
         raise UsageError("no program was given", fix="write it after two dashes: emu exec worker-1 -- hostname")
-    pairs = tuple(tuple(item.partition("=")[::2]) for item in env)
+    if not argv[0]:
+        raise UsageError("the program's name is empty", fix="write it after two dashes: emu exec worker-1 -- hostname")
+    pairs = tuple(_pair(item) for item in env)
     command = Command(
         tuple(argv),
-        env=pairs,  # type: ignore[arg-type]
+        env=pairs,
         cwd=workdir,
         stdin=0,
         stdout=1,
@@ -36,6 +38,13 @@ def exec_(
         tty=False,
     )
     sys.exit(run(pick(lab).node(node).start(command)))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise UsageError(f"{text!r} is not NAME=VALUE", where="--env", fix="write it like -e DEBUG=1")
+    return name, value
 
 
 def run(process: object) -> int:

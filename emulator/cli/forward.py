@@ -19,6 +19,10 @@ def forward(
     node, _, number = target.rpartition(":")
     if not node or not number.isdigit() or not 0 < int(number) < 65536:
         raise UsageError(f"{target!r} is not NODE:PORT", fix="write it like server:8080")
+    if not 0 <= port < 65536:
+        raise UsageError(
+            f"a port cannot be {port}", where="--port", fix="give 1 to 65535, or leave it out for a free one"
+        )
     found = pick(lab)
     with Forwarder(found.node(node).plan, found.enter(node), int(number), port) as forwarder:
         print(f"127.0.0.1:{forwarder.port} -> {node}:{number} (Ctrl-C ends it)", flush=True)

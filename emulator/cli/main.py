@@ -6,7 +6,7 @@ import errno
 import io
 import os
 import sys
-from typing import NoReturn
+from typing import NoReturn, Protocol, cast
 
 # pydantic looks through every installed package for plug-ins of its own: 25 ms of each `emu up`, for none.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
@@ -33,7 +33,7 @@ from emulator.cli import (
     up,
     validate,
 )
-from emulator.core.errors import EmuError, HostError
+from emulator.core.errors import EmuError, HostError, UsageError, no_interpreter, no_more_processes
 
 app = typer.Typer(
     name="emu",
@@ -80,15 +80,73 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character shows '?', no traceback
     try:
-        app()
+        # Not standalone, since the parser would draw a box of five lines around a mistake.
+        status = app(prog_name="emu", standalone_mode=False)
     except EmuError as error:
-        print(f"emu: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        _end(error)
     except KeyboardInterrupt:
         sys.exit(130)
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
+    except _PARSER_ERROR as error:
+        _end_misused(cast("_ParserError", error))
+    except (OSError, RuntimeError) as error:
+        known = _limit_of_host(error)
+        if known is None:
             raise
-        print("emu: the output cannot be written (no space left); free space there", file=sys.stderr)
-        sys.exit(HostError.exit_code)
-    sys.exit(0)
+        _end(known)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+class _Context(Protocol):
+    command_path: str
+
+
+class _ParserError(Protocol):
+    """What the parser raises: `ctx` is the verb that it was at, if it came to one."""
+
+    exit_code: int
+    ctx: _Context | None
+
+    def format_message(self) -> str: ...
+
+
+#: the parser's class of all mistakes in a command line; typer gives no name of its own to it
+_PARSER_ERROR = cast("type[Exception]", typer.BadParameter.__mro__[1])
+
+
+def _end(error: EmuError) -> NoReturn:
+    print(f"emu: {error}", file=sys.stderr)
+    sys.exit(error.exit_code)
+
+
+def _end_misused(error: _ParserError) -> NoReturn:
+    """End with the parser's finding as a sentence; a group without a verb has shown its help instead."""
+    what = " ".join(error.format_message().split()).rstrip(".")
+    if type(error).__name__ != "NoArgsIsHelpError":
+        verb = error.ctx.command_path if error.ctx is not None else "emu"
+        fact, near, name = what.partition(". Did you mean ")
+        hint = f"did you mean {name} " if near else ""
+        _end(UsageError(fact[:1].lower() + fact[1:], fix=f"{hint}see `{verb} --help`"))
+    if what:
+        print(error.format_message(), file=sys.stderr)
+    sys.exit(error.exit_code)
+
+
+def _limit_of_host(error: OSError | RuntimeError) -> HostError | None:
+    """The sentence for what any step may run into on a host that is at its limit; None = a bug of ours."""
+    if isinstance(error, RuntimeError):
+        return no_more_processes() if str(error) == "can't start new thread" else None
+    if error.errno == errno.ENOSPC:
+        return HostError("the output cannot be written (no space left)", fix="free space there")
+    if error.errno == errno.EAGAIN and _forked(error):
+        return no_more_processes()
+    if isinstance(error, PermissionError) and error.filename == sys.executable:
+        return no_interpreter()
+    return None
+
+
+def _forked(error: BaseException) -> bool:
+    """Whether it came from a function that forks: EAGAIN of anything else would be a bug of ours."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    return frame is not None and bool({"fork", "_fork_exec"} & {*frame.tb_frame.f_code.co_names})

@@ -6,6 +6,8 @@ ours and stays loud. Exit codes are one per class, listed in docs/errors.md (a t
 
 from __future__ import annotations
 
+import sys
+
 
 class EmuError(Exception):
     """Base of all errors shown without a traceback.
@@ -27,7 +29,7 @@ class EmuError(Exception):
 
 
 class UsageError(EmuError):
-    """The command line was wrong in a way that the option parser cannot see."""
+    """The command line is wrong; the option parser's own findings are told as one of these too."""
 
     exit_code = 2
 
@@ -48,6 +50,23 @@ class HostError(EmuError):
     """This host lacks something that the run needs: root, a kernel feature, a controller, memory."""
 
     exit_code = 20
+
+
+def no_more_processes() -> HostError:
+    """This host, or the control group that emu runs in, gives no further process or thread."""
+    return HostError(
+        "no more processes or threads can be started",
+        fix="end some, or raise the limit (`ulimit -u`, pids.max of the control group)",
+    )
+
+
+def no_interpreter() -> HostError:
+    """The Python that runs emu cannot be started a second time by this user."""
+    return HostError(
+        "this user may not start the Python that emu runs on",
+        where=sys.executable,
+        fix="run emu as a user who may (sudo), or install it where this one may read it",
+    )
 
 
 class LabError(EmuError):

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from emulator.core.cache import user_cache
-from emulator.core.errors import HostError
+from emulator.core.errors import HostError, no_interpreter
 from emulator.core.units import Size
 
 TIMEOUT = 60.0
@@ -126,6 +126,8 @@ def _measure() -> float:
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False)
         return float(json.loads(done.stdout)["gflops"])
+    except PermissionError:
+        raise no_interpreter() from None
     except subprocess.TimeoutExpired:
         reason = f"no answer within {TIMEOUT:.0f} s"
     except (ValueError, KeyError, TypeError):

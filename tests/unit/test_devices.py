@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,11 @@ def test_a_host_that_cannot_be_measured_says_why(cache: Path, monkeypatch: pytes
     with pytest.raises(HostError, match=r"cannot be measured \(exit code 1\)"):
         calibration()
     assert not cache.exists()
+
+
+def test_an_interpreter_that_may_not_be_started_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = tmp_path / "python3"
+    python.write_text("")  # no x bit: not even root may start it
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(HostError, match="this user may not start the Python that emu runs on; "):
+        host._measure()

@@ -55,6 +55,8 @@ def _start(token: EnterToken, command: Command) -> NodeProcess:
             _become(command, environment, token.cwd)
         except OSError as error:
             report(_sentence(command, error))
+        except ValueError as error:  # a NUL or an empty name, in the program or its environment
+            report(f"the program {command.argv[0]!r} cannot be started ({error})\nmend its name or its environment")
 
     kept = {*command.inherit, *(fd for fd in streams if fd is not None)}
     return fork_with_report(token, body, keep=kept)
