@@ -142,3 +142,10 @@ class Share(Quantity):
 
     def __str__(self) -> str:
         return f"{float(self)!r}"
+
+
+class Cores(Share):
+    """Cores, as a topology file writes them: a share whose errors speak of cores."""
+
+    __slots__ = ()
+    noun, example = "number of cores", "0.5"

@@ -82,6 +82,8 @@ def _what(kind: str, context: dict[str, Any], name: str, value: object) -> tuple
     if kind == "string_too_short":
         return f"{name} is empty", "write its value, or leave the key out"
     must = _MUST.get(kind)
+    if must and value is None:
+        return f"{name} is empty", f"write {must}"
     if must:
         return f"{name} cannot be {_short(value)}", f"write {must}"
     return f"{name} cannot be {_short(value)}", "see `emu schema` for what it may be"

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 from pydantic_core import PydanticCustomError
 
 from emulator.core.lab_id import NAME as LAB_NAME
-from emulator.core.units import Delay, Rate, Share, Size
+from emulator.core.units import Cores, Delay, Rate, Share, Size
 from emulator.topology.queue import Queue
 
 MAX_NODES = 1000
@@ -57,7 +57,21 @@ def _argv(command: str | tuple[str, ...]) -> tuple[str, ...]:
             raise ValueError(f"{command!r} cannot be split ({error}); close the quote, or write a list") from None
     if not words:
         raise ValueError("there is no program in it; write one, or leave the key out")
+    if any("\0" in word for word in words):
+        raise ValueError("a NUL cannot be handed to a program; take it out")
     return words
+
+
+def _env_name(name: str) -> str:
+    if "=" in name or "\0" in name:
+        raise ValueError(f"{name!r} cannot name a variable; take the '=' or NUL out")
+    return name
+
+
+def _env_value(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("a NUL cannot be in a variable; take it out")
+    return value
 
 
 class Strict(BaseModel):
@@ -85,7 +99,8 @@ Text = Annotated[str, Field(min_length=1)]
 Words = Annotated[Annotated[Text, Tag("text")] | Annotated[tuple[Text, ...], Tag("list")], Discriminator(_list_or_text)]
 NodeName = Annotated[str, AfterValidator(_node_name)]
 Natural = Annotated[int, Field(ge=0, strict=True)]
-EnvValue = Annotated[str, Field(coerce_numbers_to_str=True)]
+EnvName = Annotated[Text, AfterValidator(_env_name)]
+EnvValue = Annotated[str, Field(coerce_numbers_to_str=True), AfterValidator(_env_value)]
 
 
 class Direction(Strict):
@@ -124,7 +139,7 @@ class HostFields(Strict):
 
     device: Annotated[Text | None, Field(description="a device profile; left out = server (not limited)")] = None
     role: Annotated[Text | None, Field(description="its part in a training: parameter_server, worker")] = None
-    cpus: Annotated[Share | None, Field(description="cores of the device; left out = all")] = None
+    cpus: Annotated[Cores | None, Field(description="cores of the device; left out = all")] = None
     memory: Annotated[Size | None, Field(description="left out = the device's")] = None
     pids: Annotated[int | None, Field(ge=16, le=4_000_000, strict=True, description="most processes")] = None
     command: Annotated[
@@ -134,7 +149,7 @@ class HostFields(Strict):
     restart: Annotated[
         Literal["no", "on-failure", "always"] | None, Field(description="when `command` ends; left out = no")
     ] = None
-    env: Annotated[dict[Text, EnvValue] | None, Field(description="environment of `command`")] = None
+    env: Annotated[dict[EnvName, EnvValue] | None, Field(description="environment of `command`")] = None
     uplink: Annotated[
         PresetOrShape | None, Field(description="the line by which it is connected: a preset or link settings")
     ] = None
