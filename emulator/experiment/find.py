@@ -34,7 +34,7 @@ def find(text: str) -> Path:
     if text in names:
         return names[text]
     fix = nearest(text, names) if names else "give the path of an experiment file"
-    raise ExperimentError(f"there is no experiment {text!r}", where="emu experiment", fix=f"{fix} (see --list)")
+    raise ExperimentError(f"there is no experiment {text!r}", fix=f"{fix} (see --list)")
 
 
 def described() -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -60,6 +61,7 @@ def run_experiment(
     from emulator.topology import load_plan
 
     wanted = replace(options or Options(), **changes)
+    _check(wanted)
     watch = watcher or Silent()
     found = read(experiment, wanted.all_overrides())
     plan = load_plan(found.topology, time_scale=found.model.time_scale, seed=found.model.seed)
@@ -75,6 +77,27 @@ def run_experiment(
             _note_facts(run, engine, expected)
             _run_all(run, engine, found, data_directory, watch)
     return ExperimentResult.of(run.directory, run.read("summary.json"))
+
+
+def _check(wanted: Options) -> None:
+    """Refuse what can be seen to be wrong before anything is fetched or measured: an unknown name, a bad --out."""
+    from emulator import links, runtimes
+
+    if wanted.link_driver is not None:
+        links.driver(wanted.link_driver)
+    if wanted.runtime is not None:
+        runtimes.known(wanted.runtime)
+    with store.writing(wanted.out):
+        _check_out(wanted.out.absolute())
+
+
+def _check_out(out: Path) -> None:
+    """Raises the OSError that making a directory in `out` would, as far as it can be told without making one."""
+    nearest = next(place for place in (out, *out.parents) if os.path.lexists(place))
+    if not nearest.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def _runtime(wanted: Options, watch: Watcher) -> str | None:

@@ -104,7 +104,7 @@ class Crew:
         log = self._out / f"{ended.id}.log"
         lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
         said = f"; its last words: {' | '.join(lines[-5:])}" if lines else ""
-        fix = f"see {log}" if lines else "see `emu stats` for its memory, and the kernel's log"
+        fix = f"see {log}" if lines else "see the kernel's log (dmesg): it may have run out of memory"
         return TrainingError(f"{before}the process ended {how}{said}", where=ended.id, fix=fix)
 
     def _take_events(self, timeout: float) -> tuple[list[Ended], Refused | None]:
