@@ -17,7 +17,8 @@ def down(
     """Stop a lab and remove all that emu made for it."""
     from emulator.core.errors import LabError, UsageError
     from emulator.core.lab_id import LabId
-    from emulator.lab.remove import leftovers, remove
+    from emulator.core.words import counted
+    from emulator.lab.remove import check_allowed, leftovers, remove
 
     if everything and lab is not None:
         raise UsageError(f"--all removes every lab, and {lab!r} was named too", fix="give one of the two")
@@ -27,9 +28,10 @@ def down(
         labs = [LabId.of(name_of(lab))]
         if labs[0].name not in {found.name for found in leftovers()}:
             raise LabError(f"no lab named {labs[0].name!r} is there", fix="see `emu status --all`")
+    check_allowed(labs)
     for item in labs:
         removed = remove(item)
-        print(f"{item.name} is down ({len(removed)} things removed)")
+        print(f"{item.name} is down ({counted(len(removed), 'thing')} removed)")
         if verbose:
             print("".join(f"  {line}\n" for line in removed), end="")
     if not labs:

@@ -7,9 +7,35 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from emulator.lab import Lab
 
 LAB = typer.Option(None, "--lab", "-l", help="Name of the lab; may be left out while only one is up.")
+
+POSITIONAL = typer.Argument(
+    None, metavar="[LAB]", help="Name of the lab, as with --lab; may be left out while only one is up."
+)
+
+
+def path(text: str) -> Path:
+    """A path of the command line; the empty one, which would stand for this directory, is refused."""
+    from pathlib import Path
+
+    from emulator.core.errors import UsageError
+
+    if not text:
+        raise UsageError("a file's name is empty", fix="name a topology file, e.g. topologies/wan-10.yaml")
+    return Path(text)
+
+
+def either(positional: str | None, option: str | None) -> str | None:
+    """The lab of a command that takes it with and without --lab. Raises UsageError for two different ones."""
+    from emulator.core.errors import UsageError
+
+    if positional is not None and option is not None and positional != option:
+        raise UsageError(f"two labs are named, {positional!r} and {option!r}", fix="give one of the two")
+    return option if positional is None else positional
 
 
 def running() -> list[str]:

@@ -14,10 +14,18 @@ def report(
     as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
 ) -> None:
     """Print a run's table and write its summary.json and report.html anew, also for a run that was cut short."""
+    from emulator.core.errors import ResultError
     from emulator.results import store
     from emulator.results.report import rebuild
 
-    found = store.find(run, out)
+    try:
+        found = store.find(run, out)
+    except ResultError:
+        # A path was meant, so what lies under --out is no answer.
+        if "/" in run and Path(run).is_dir():
+            fix = "name a run that `emu runs` lists, or a run's own directory"
+            raise ResultError("this directory holds no run (no run.json)", where=run, fix=fix) from None
+        raise
     summary = rebuild(found)
     if as_json:
         import json

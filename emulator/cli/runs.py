@@ -12,8 +12,11 @@ def runs(
     as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
 ) -> None:
     """List the runs with their state and each variant's final accuracy."""
+    from emulator.core.errors import ResultError
     from emulator.results.listing import listing
 
+    if out.exists() and not out.is_dir():
+        raise ResultError("this is not a directory", where=str(out), fix="give the one that the runs lie under")
     found = listing(out)
     if as_json:
         import json

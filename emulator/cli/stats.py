@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from emulator.cli.labs import LAB, pick
+from emulator.cli.labs import LAB, POSITIONAL, either, pick
 
 
 def stats(
+    name: str | None = POSITIONAL,
     lab: str | None = LAB,
     watch: bool = typer.Option(False, "--watch", help="Go on, every --interval seconds, until Ctrl-C."),
     interval: float = typer.Option(1.0, "--interval", help="Real seconds over which rates are taken."),
@@ -22,7 +23,7 @@ def stats(
 
     if not (math.isfinite(interval) and interval > 0):
         raise UsageError(f"an interval cannot be {interval:g}", where="--interval", fix="give seconds, like 1")
-    found = pick(lab)
+    found = pick(either(name, lab))
     if as_json:
         for reading in readings(found, interval, endless=watch):
             print(json.dumps(reading), flush=True)

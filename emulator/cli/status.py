@@ -32,7 +32,9 @@ def _lines(labs: list[dict[str, object]]) -> None:
     if not labs:
         print("no lab is up; start one with: emu up topologies/wan-10.yaml")
     for item in labs:
-        print(f"{item['lab']}: {item['phase']}, runtime {item['runtime']}, links by {item['link_driver']}")
+        known = item["runtime"] != "unknown"
+        parts = f", runtime {item['runtime']}, links by {item['link_driver']}" if known else ""
+        print(f"{item['lab']}: {item['phase']}{parts}")
 
 
 def _print_json(value: object) -> None:

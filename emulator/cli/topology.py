@@ -7,6 +7,8 @@ from pathlib import Path
 
 import typer
 
+from emulator.cli.labs import path
+
 app = typer.Typer(help="Look at topology files.", no_args_is_help=True)
 
 
@@ -17,7 +19,7 @@ def _group() -> None:
 
 @app.command("show")
 def show(
-    file: Path = typer.Argument(..., help="Topology file."),
+    file: Path = typer.Argument(..., help="Topology file.", readable=False, parser=path),
     plot: Path | None = typer.Option(None, "--plot", help="Draw the graph into this file (.png, .svg, .pdf) instead."),
     as_json: bool = typer.Option(False, "--json", help="Print the resolved Plan as JSON."),
 ) -> None:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from emulator.cli.labs import path
+
 if TYPE_CHECKING:
     from emulator.core.plan import Plan
 
 
 def up(
-    file: Path = typer.Argument(help="Topology file, e.g. topologies/wan-10.yaml."),
+    file: Path = typer.Argument(help="Topology file, e.g. topologies/wan-10.yaml.", readable=False, parser=path),
     name: str | None = typer.Option(None, "--name", "-n", help="Name of the lab (default: the topology's)."),
     time_scale: float | None = typer.Option(None, "--time-scale", help="Real seconds for one emulated second."),
     seed: int | None = typer.Option(None, "--seed", help="Seed of the random streams."),
@@ -39,6 +41,7 @@ def up(
         _show(load_plan(file, name=name, time_scale=time_scale, seed=seed), as_json)
         return
     from emulator.core.errors import UsageError
+    from emulator.core.words import counted
     from emulator.lab import Lab
 
     if "fake" in (runtime, link_driver):
@@ -58,7 +61,7 @@ def up(
         print(json.dumps(facts | {"runtime": lab.runtime.name, "link_driver": lab.links.name}))
         return
     print(
-        f"{lab.name} is up: {machines} nodes, {len(lab.plan.links)} links in {took:.2f} s "
+        f"{lab.name} is up: {counted(machines, 'node')}, {counted(len(lab.plan.links), 'link')} in {took:.2f} s "
         f"(runtime {lab.runtime.name}, links by {lab.links.name}, time scale {lab.plan.time_scale:g})"
     )
 

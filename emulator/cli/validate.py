@@ -6,14 +6,17 @@ from pathlib import Path
 
 import typer
 
+from emulator.cli.labs import path
+
 
 def validate(
-    file: Path = typer.Argument(..., help="Topology file."),
+    file: Path = typer.Argument(..., help="Topology file.", readable=False, parser=path),
     as_json: bool = typer.Option(False, "--json", help="Print the counts as JSON."),
 ) -> None:
     """Check a topology file down to its addresses and routes; starts and measures nothing."""
     import json
 
+    from emulator.core.words import counted
     from emulator.devices.host import nominal
     from emulator.topology import load_plan
 
@@ -25,5 +28,5 @@ def validate(
         return
     plural = {"host": "hosts", "switch": "switches", "router": "routers"}
     words = [f"{count} {kind if count == 1 else plural[kind]}" for kind, count in counts.items()]
-    links = f"{len(plan.links)} link{'' if len(plan.links) == 1 else 's'}"
+    links = counted(len(plan.links), "link")
     print(f"ok: {plan.name} ({', '.join(words)}, {links})")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from emulator.core.errors import LabError
+from emulator.core.errors import HostError, LabError
 from emulator.core.lab_id import LabId, state_root
 from emulator.lab import state as lab_state
 
@@ -53,6 +54,14 @@ def remove(lab: LabId, *, held: bool = False, parts: tuple[LabRuntime, LinkDrive
                 fix="wait for it, or end that command and try again",
             )
         return _remove(lab, parts)
+
+
+def check_allowed(labs: list[LabId]) -> None:
+    """Raise HostError, before anything is touched, where one of these labs is root's and this is not root."""
+    from emulator.runtimes.embedded.remove import is_of_root
+
+    if os.geteuid() != 0 and any(is_of_root(lab) for lab in labs):
+        raise HostError("removing a lab needs root", fix="run it with sudo")
 
 
 def _remove(lab: LabId, parts: tuple[LabRuntime, LinkDriver] | None) -> list[str]:

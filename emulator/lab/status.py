@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.core.clock import epoch
 from emulator.core.units import Size
+from emulator.core.words import counted
 from emulator.lab import state as lab_state
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from emulator.core.lab_id import LabId
     from emulator.lab.lab import Lab
 
 
@@ -24,12 +26,21 @@ def overview() -> list[dict[str, Any]]:
         found.append(
             {
                 "lab": lab.name,
-                "phase": state.phase if state else "leftover of a crash",
+                "phase": state.phase if state else _stateless(lab),
                 "runtime": state.runtime if state else "unknown",
                 "link_driver": state.link_driver if state else "unknown",
             }
         )
     return found
+
+
+def _stateless(lab: LabId) -> str:
+    """What a lab is of which no state is found here: its own lies elsewhere, or a crash has left the rest."""
+    from emulator.runtimes.embedded.remove import has_processes
+
+    if has_processes(lab):
+        return "runs, but its state is not here (another EMU_STATE_DIR), or a crash has taken it"
+    return "leftover of a crash"
 
 
 def report(lab: Lab) -> dict[str, Any]:
@@ -104,14 +115,14 @@ def table(report: dict[str, Any]) -> RenderableType:
     links = "carry traffic" if report["links_alive"] else "DEAD: emu link restart"
     extra = ", ".join(
         part
-        for part in (report["links_priority"], f"{report['links_restarts']} restarts", report["links_detail"])
+        for part in (report["links_priority"], counted(report["links_restarts"], "restart"), report["links_detail"])
         if part
     )
     head = (
         f"{report['lab']}: {report['phase']} for {report['seconds_up']:.0f} s, runtime {report['runtime']}, "
         f"time scale {report['time_scale']:g}"
     )
-    tail = f"{report['links']} links by {report['link_driver']}: {links} ({extra})"
+    tail = f"{counted(report['links'], 'link')} by {report['link_driver']}: {links} ({extra})"
     return Group(Text(head), grid, Text(tail))
 
 

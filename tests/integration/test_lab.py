@@ -14,7 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from emulator.core.errors import HostError, RuntimeFailure
+from emulator.core.lab_id import LabId
 from emulator.lab import Lab
+from emulator.lab.remove import check_allowed
 from tests.integration.traces import EMU, emu, traces
 
 pytestmark = pytest.mark.needs("root", "netns", "tun", "cgroup", "overlay")
@@ -94,8 +97,32 @@ def test_status_and_stats(lab: str) -> None:
     ]  # fmt: skip
     stats = json.loads(emu("stats", "-l", lab, "--json", "--interval", "0.3").stdout)
     assert set(stats["nodes"]) == {"server", "worker-1", "worker-2"} and len(stats["links"]) == 3
-    assert "worker-1" in emu("stats", "-l", lab, "--interval", "0.2").stdout
+    assert "worker-1" in emu("stats", lab, "--interval", "0.2").stdout
+    assert "alive" in emu("link", "health", lab).stdout
     assert "carry traffic" in emu("status", lab).stdout
+
+
+def test_a_lab_of_another_state_directory_is_told_from_a_leftover(lab: str, tmp_path: Path) -> None:
+    elsewhere = emu("status", "--all", env={**os.environ, "EMU_STATE_DIR": str(tmp_path / "none")}).stdout
+    line = next(line for line in elsewhere.splitlines() if line.startswith(f"{lab}: "))
+    assert line == f"{lab}: runs, but its state is not here (another EMU_STATE_DIR), or a crash has taken it"
+
+
+def test_only_root_may_remove_what_is_roots(lab: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = LabId.of(lab)
+    check_allowed([mine])
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    check_allowed([LabId("not-there", mine.root)])
+    with pytest.raises(HostError, match="removing a lab needs root; run it with sudo"):
+        check_allowed([LabId("not-there", mine.root), mine])
+
+
+def test_a_program_or_environment_that_the_kernel_cannot_take_is_named(lab: str) -> None:
+    node = Lab.attach(lab).node("worker-1")
+    with pytest.raises(RuntimeFailure, match="cannot be started"):
+        node.run(["env"], env={"A=B": "x"})
+    with pytest.raises(RuntimeFailure, match="the program '' "):
+        node.run([""])
 
 
 def test_a_taken_name_is_refused_and_the_running_lab_stays(lab: str, tmp_path: Path) -> None:
@@ -161,6 +188,15 @@ def test_copying_in_and_out(lab: str, tmp_path: Path) -> None:
     assert (tmp_path / "back" / "sub" / "file").read_bytes() == (source / "sub" / "file").read_bytes()
     refused = emu("cp", "-l", lab, "worker-1:/no/such", str(tmp_path), check=False)
     assert refused.returncode == 2 and "'/no/such' does not exist on worker-1" in refused.stderr
+    (tmp_path / "file").write_text("kept")
+    refused = emu("cp", "-l", lab, "worker-1:/tmp/tree", str(tmp_path / "file"), check=False)
+    assert refused.returncode == 2 and "is a file here; give a directory" in refused.stderr
+    assert (tmp_path / "file").read_text() == "kept"
+    refused = emu("cp", "-l", lab, str(source), "worker-1:/etc/hostname", check=False)
+    assert refused.returncode == 2 and "'/etc/hostname' is a file on worker-1" in refused.stderr
+    assert emu("exec", "-l", lab, "worker-1", "--", "cat", "/etc/hostname").returncode == 0
+    refused = emu("cp", "-l", lab, "worker-1:/dev/null", str(tmp_path / "null"), check=False)
+    assert refused.returncode == 2 and "Traceback" not in refused.stderr
     refused = emu("cp", "-l", lab, "a", "b", check=False)
     assert refused.returncode == 2 and "one of the two paths must be in a node" in refused.stderr
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from emulator.cli import main
 from emulator.cli.main import app
 
 VERBS = [
@@ -70,11 +71,113 @@ def test_version() -> None:
         ("cp a b", 2, "one of the two paths must be in a node; write it as NODE:PATH, e.g. worker-1:/tmp/x"),
         ("forward server", 2, "'server' is not NODE:PORT; write it like server:8080"),
         ("forward server:99999", 2, "'server:99999' is not NODE:PORT; write it like server:8080"),
+        ("forward a:80 -p 99999", 2, "--port: a port cannot be 99999; give 1 to 65535, or leave it out for a free one"),
+        ("forward a:80 -p -1", 2, "--port: a port cannot be -1; give 1 to 65535, or leave it out for a free one"),
+        ("exec -e FOO a -- env", 2, "--env: 'FOO' is not NAME=VALUE; write it like -e DEBUG=1"),
+        ("exec -e =x a -- env", 2, "--env: '=x' is not NAME=VALUE; write it like -e DEBUG=1"),
+        ("stats a -l b", 2, "two labs are named, 'a' and 'b'; give one of the two"),
+        ("stats a", 21, "no lab named 'a' is up; start one with `emu up FILE` (none is running)"),
+        ("link health a", 21, "no lab named 'a' is up; start one with `emu up FILE` (none is running)"),
+        ("link restart a", 21, "no lab named 'a' is up; start one with `emu up FILE` (none is running)"),
+        ("up --foo", 2, "no such option: --foo; see `emu up --help`"),
+        ("up", 2, "missing argument 'file'; see `emu up --help`"),
+        ("validate a b", 2, "got unexpected extra argument(s) (b); see `emu validate --help`"),
+        ("repor", 2, "no such command 'repor'; did you mean 'report'? see `emu --help`"),
+        ("runs --out /etc/passwd", 32, "/etc/passwd: this is not a directory; give the one that the runs lie under"),
+        (
+            "report /etc",
+            32,
+            "/etc: this directory holds no run (no run.json); "
+            "name a run that `emu runs` lists, or a run's own directory",
+        ),
+        (
+            "experiment quick --link-driver foo",
+            2,
+            "--link-driver: no link driver is named 'foo'; use one of netem, relay, fake",
+        ),
+        (
+            "experiment quick --runtime fake --out /etc/passwd/x",
+            32,
+            "/etc/passwd/x: cannot write results (Not a directory); choose another place with --out",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence(argv: str, code: int, sentence: str, empty: dict[str, str]) -> None:
     done = emu(*argv.split(), **empty)
     assert (done.returncode, done.stderr) == (code, f"emu: {sentence}\n" if sentence else "")
+
+
+def test_a_value_of_the_wrong_kind_and_an_empty_one_are_one_sentence(empty: dict[str, str]) -> None:
+    done = emu("up", "topologies/lan-4.yaml", "--seed", "x", **empty)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("emu: invalid value for '--seed': ") and done.stderr.endswith("`emu up --help`\n")
+    done = emu("up", "", **empty)
+    assert done.returncode == 2 and done.stderr.startswith("emu: a file's name is empty; name a topology file")
+    done = emu("exec", "a", "--", "", **empty)
+    assert done.returncode == 2 and done.stderr.startswith("emu: the program's name is empty; ")
+
+
+def test_a_group_without_a_verb_shows_its_help() -> None:
+    done = emu("link")
+    assert done.returncode == 2 and "Usage: emu link" in done.stdout and not done.stderr
+
+
+def test_a_file_that_may_not_be_read_is_left_to_the_reader_of_topologies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert app(["validate", "topologies/lan-4.yaml"], standalone_mode=False) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (RuntimeError("can't start new thread"), "no more processes or threads can be started; "),
+        (PermissionError(13, "Permission denied", sys.executable), "this user may not start the Python"),
+    ],
+)
+def test_what_a_full_or_closed_host_says_is_one_sentence(
+    error: Exception, sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(main, "app", fails)
+    with pytest.raises(SystemExit) as end:
+        main.main()
+    said = capsys.readouterr().err
+    assert end.value.code == 20 and sentence in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("another"), PermissionError(13, "Permission denied", "/x"), BlockingIOError(11, "no fork")]
+)
+def test_a_bug_of_ours_stays_loud(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(main, "app", fails)
+    with pytest.raises(type(error)):
+        main.main()
+
+
+def test_a_refused_fork_is_told_from_any_other_thing_that_should_be_tried_again() -> None:
+    def forks(really: bool) -> None:
+        if really:
+            os.fork()
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    with pytest.raises(BlockingIOError) as caught:
+        forks(False)
+    assert "no more processes" in str(main._limit_of_host(caught.value))
+    assert main._limit_of_host(BlockingIOError(11, "Resource temporarily unavailable")) is None
+
+
+def test_measured_times_are_rounded_and_one_thing_is_no_things() -> None:
+    from emulator.cli.link import _time
+    from emulator.core.units import Delay
+    from emulator.core.words import counted
+
+    assert _time(Delay(40.691698814043775e-6)) == "40.7 us" and _time(Delay(0.0123456)) == "12.3 ms"
+    assert (counted(1, "link"), counted(2, "link"), counted(0, "link")) == ("1 link", "2 links", "0 links")
 
 
 def test_a_lab_name_that_is_no_name_is_a_sentence(empty: dict[str, str]) -> None:

@@ -35,6 +35,23 @@ def find_labs() -> list[str]:
     return sorted(name for name in found if NAME.match(name))
 
 
+def has_processes(lab: LabId) -> bool:
+    """Whether anything runs in the lab's cgroups, whoever keeps its state."""
+    groups = [root / lab.cgroup for root in cgroups.mounted_roots()]
+    return any(cgroups.processes(below) for group in groups for below in cgroups.groups_below(group))
+
+
+def is_of_root(lab: LabId) -> bool:
+    """Whether root made it: its state or one of its cgroups is root's."""
+    for place in (lab.directory, *(root / lab.cgroup for root in cgroups.mounted_roots())):
+        try:
+            if place.stat().st_uid == 0:
+                return True
+        except OSError:  # not there
+            continue
+    return False
+
+
 def remove(lab: LabId) -> list[str]:
     """Remove all that this runtime made for the lab; returns what it was. Raises RuntimeFailure if some stays."""
     roots = [root for root in cgroups.mounted_roots() if (root / lab.cgroup).is_dir()]
