@@ -99,7 +99,6 @@ class Rate(Quantity):
 
     __slots__ = ()
     noun, example = "rate", "20 Mbit"
-    maximum = 1e13
     units = _with_suffixes({"bit": 1, "kbit": 1e3, "Mbit": 1e6, "Gbit": 1e9, "Tbit": 1e12}, "/s", "ps") | {
         "bps": 1,
         "kbps": 1e3,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: share of the host's cores beyond which timing suffers, and beyond which it cannot hold
 WARN, REFUSE = 0.8, 1.0
 
-# Host CPU seconds, measured with AdaComp on wan-10 at time scale 0.2 (26 updates a real second): for each byte that a process sends or takes in
+# Host CPU seconds, measured with AdaComp on wan-10, 26 updates a second: for each byte that a process moves
 # (copies, checks, the kernel's TCP), for each byte that the relay moves over one cable, and for each parameter that
 # a worker selects from and encodes.
 ENDPOINT = 3e-9

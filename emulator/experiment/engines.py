@@ -89,7 +89,7 @@ class LabEngine:
         try:
             run_roles(
                 self._zygote, tokens, specs, out, on_record,
-                lab=self._lab.id, beside=relay, on_tick=sampler.tick, on_drain=watcher.evaluating,
+                beside=relay, on_tick=sampler.tick, on_drain=watcher.evaluating,
             )  # fmt: skip
         finally:
             sampler.close()

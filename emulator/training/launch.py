@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.core.clock import ScaledClock
 from emulator.core.enter import EnterToken
-from emulator.core.errors import TrainingError
 from emulator.training import evaluator
 from emulator.training.crew import Crew
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from emulator.core.lab_id import LabId
     from emulator.training.spec import RoleSpec
     from emulator.training.zygote import Ended, Zygote
 
@@ -49,7 +47,6 @@ def run_roles(
     out: Path,
     on_record: Callable[[dict[str, Any]], None] | None = None,
     *,
-    lab: LabId | None = None,
     beside: int | None = None,
     poll: float = 0.2,
     on_tick: Callable[[float], None] | None = None,
@@ -71,7 +68,7 @@ def run_roles(
     zygote.wait_ready()
     ignore: Callable[[Any], None] = lambda _: None  # noqa: E731 - a one-word default for three callbacks
     with Crew(zygote, out, on_record or ignore) as crew:
-        run = _Run(crew, specs, lab, beside)
+        run = _Run(crew, specs, beside)
         run.start(tokens)
         run.follow(poll, on_tick or ignore)
         ended = run.clock.now()
@@ -84,9 +81,8 @@ def run_roles(
 
 
 class _Run:
-    def __init__(self, crew: Crew, specs: Sequence[RoleSpec], lab: LabId | None, beside: int | None) -> None:
+    def __init__(self, crew: Crew, specs: Sequence[RoleSpec], beside: int | None) -> None:
         self._crew = crew
-        self._lab = lab
         self._beside = beside
         self._specs = sorted(specs, key=lambda spec: spec.node != spec.server)
         names = {spec.node for spec in specs}
@@ -159,18 +155,10 @@ class _Run:
 
     def _judge(self, event: Ended) -> None:
         if event.id in self._leaders or event.id == evaluator.NODE:
-            raise self._failure(event)
+            raise self._crew.failure(event)
         if not self._leading:
             return
         self.died.append(event.id)
         self._crew.note(self.clock.now(), event.id, "died", code=event.code, signal=event.signal)
         if len(self.died) == len(self._specs) - len(self._leaders):
-            raise self._failure(event, "all workers have failed, the last one like this: ")
-
-    def _failure(self, event: Ended, before: str = "") -> TrainingError:
-        error = self._crew.failure(event, before)
-        if event.signal == signal.SIGKILL and self._lab is not None:
-            return TrainingError(
-                error.what, where=error.where, fix=f"see `emu stats {self._lab.name}` for its memory (out of it?)"
-            )
-        return error
+            raise self._crew.failure(event, "all workers have failed, the last one like this: ")

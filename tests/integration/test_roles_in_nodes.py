@@ -63,7 +63,7 @@ def test_roles_are_in_their_nodes(lab: Lab, tmp_path: Path) -> None:
         members = (control_group(lab.id) / "cgroup.procs").read_text().split()
         assert str(zygote.pid) in members
         tokens = {node.name: lab.enter(node.name) for node in lab.plan.machines}
-        outcome = run_roles(zygote, tokens, _specs(lab, "where"), tmp_path, lab=lab.id)
+        outcome = run_roles(zygote, tokens, _specs(lab, "where"), tmp_path)
     assert {code for code, _ in (outcome.exits[node] for node in tokens)} == {0}
     for node in lab.plan.machines:
         (saw,) = [item for item in read(tmp_path / f"{node.name}.jsonl") if item["kind"] == "saw"]

@@ -197,7 +197,7 @@ def test_a_damaged_file_of_the_run_is_named(tmp_path: Path, file: str, text: str
 
 
 def test_a_model_without_an_update_is_not_part_of_the_final_accuracy() -> None:
-    trained = [Evaluation(float(t), t, 0.9, 0.1, 0) for t in (1, 2, 3)]
-    assert Trace(evaluations=[Evaluation(0.0, 0, 0.1, 2.3, 0), *trained]).final_accuracy == pytest.approx(0.9)
-    assert Trace(evaluations=[Evaluation(0.0, 0, 0.1, 2.3, 0)]).final_accuracy == pytest.approx(0.1)
+    trained = [Evaluation(float(t), t, 0.9, 0.1, 0, 0) for t in (1, 2, 3)]
+    assert Trace(evaluations=[Evaluation(0.0, 0, 0.1, 2.3, 0, 0), *trained]).final_accuracy == pytest.approx(0.9)
+    assert Trace(evaluations=[Evaluation(0.0, 0, 0.1, 2.3, 0, 0)]).final_accuracy == pytest.approx(0.1)
     assert Trace().final_accuracy is None
