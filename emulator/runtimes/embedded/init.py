@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from emulator.core.clock import RealClock
 from emulator.core.enter import reset_signals
+from emulator.runtimes.start import become
 
 #: a log grows to twice this, then its older half is cut off
 LOG_KEPT = 4 << 20
@@ -171,14 +172,6 @@ def _run(service: Service, output: int) -> None:
         os.write(2, f"emu: {service.argv[0]} cannot be started ({error.strerror})\n".encode())
     finally:
         os._exit(127)
-
-
-def become(argv: tuple[str, ...], environment: dict[str, str], cwd: str) -> None:
-    """Replace this process by a program, found on the environment's PATH; raises OSError when that fails."""
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
-    os.chdir(cwd)
-    os.execvpe(argv[0], list(argv), environment)
 
 
 def set_oom_score(score: int) -> None:

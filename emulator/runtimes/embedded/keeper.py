@@ -28,7 +28,7 @@ from emulator.core.enter import close_all_but, reset_signals
 from emulator.core.errors import EmuError
 from emulator.runtimes.embedded import init, rootfs
 from emulator.runtimes.embedded.init import Service
-from emulator.runtimes.embedded.view import CAPABILITIES
+from emulator.runtimes.namespaces import CAPABILITIES
 
 if TYPE_CHECKING:
     from emulator.core.lab_id import LabId

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from emulator.core.errors import HostError
-from emulator.runtimes.embedded import cgroups
-from emulator.runtimes.embedded.cgroups import Hierarchies
+from emulator.runtimes import cgroups
+from emulator.runtimes.cgroups import Hierarchies
 
 _NAMESPACES = {"net": "NET_NS", "pid": "PID_NS", "mnt": "NAMESPACES", "uts": "UTS_NS", "ipc": "IPC_NS"}
 

@@ -17,7 +17,7 @@ from emulator.core.clock import RealClock
 from emulator.core.errors import RuntimeFailure
 from emulator.core.lab_id import CGROUP_ROOT, NAME, state_root
 from emulator.core.marks import CONTROL
-from emulator.runtimes.embedded import cgroups, state
+from emulator.runtimes import cgroups, state
 
 if TYPE_CHECKING:
     from emulator.core.lab_id import LabId

@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from emulator.core.plan import NodePlan, Plan
 
 HOME = "/root"
-#: Docker's default set (moby, oci/caps/defaults.go)
-CAPABILITIES = (
-    "CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID", "SETFCAP", "SETPCAP",
-    "NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE",
-)  # fmt: skip
 #: hidden directories and the mode of the empty ones in their place
 HIDDEN = {
     "/root": 0o700, "/home": 0o755, "/run": 0o755, "/tmp": 0o1777, "/var/tmp": 0o1777, "/etc/ssl/private": 0o700,

@@ -1,4 +1,4 @@
-"""What the embedded runtime remembers of a lab, in `<lab directory>/embedded.json` (written whole, once)."""
+"""What a runtime remembers of its nodes, in `<lab directory>/nodes.json` (written whole, once)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from emulator.core.lab_id import LabId
 
 VERSION = 1
-FILE = "embedded.json"
-DISK = "embedded.disk"
+FILE = "nodes.json"
+DISK = "nodes.disk"
 
 
 @dataclass(frozen=True)
 class NodeState:
-    """A node as it was made: `pid` is 0 for a switch or router, `inode` that of its network namespace."""
+    """A node as it was made: `pid` is 0 for a switch or router, `inode` that of its network namespace.
+
+    `container` is the id that an engine knows it by, if one made it.
+    """
 
     netns: str
     pid: int = 0
@@ -31,6 +34,7 @@ class NodeState:
     cwd: str = "/"
     environment: tuple[tuple[str, str], ...] = ()
     has_command: bool = False
+    container: str = ""
 
 
 def read(lab: LabId) -> dict[str, NodeState]:

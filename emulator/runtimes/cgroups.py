@@ -76,9 +76,43 @@ def control_group(lab: LabId) -> Path:
     return marks.control_group(lab) / "cgroup.procs"
 
 
-def node_groups(hierarchies: Hierarchies, lab: LabId, node: str) -> list[Path]:
-    """A node's cgroups, the marking one first."""
-    return [root / lab.node_cgroup(node) for root in hierarchies.roots]
+@dataclass(frozen=True)
+class NodeGroups:
+    """A node's cgroups by the root of their hierarchy, the marking one first."""
+
+    hierarchies: Hierarchies
+    groups: Mapping[Path, Path]
+
+    @staticmethod
+    def of(hierarchies: Hierarchies, lab: LabId, node: str) -> NodeGroups:
+        """Those that we make ourselves: `emu/<lab>/<node>` in every hierarchy."""
+        return NodeGroups(hierarchies, {root: root / lab.node_cgroup(node) for root in hierarchies.roots})
+
+    @staticmethod
+    def of_process(hierarchies: Hierarchies, pid: int) -> NodeGroups:
+        """Those that a process is in, whoever made them; raises RuntimeFailure when it has ended."""
+        try:
+            lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        except (FileNotFoundError, ProcessLookupError):
+            raise RuntimeFailure(f"process {pid} has ended", fix="see `emu status`") from None
+        groups = {}
+        for line in lines:
+            _, controllers, path = line.split(":", 2)
+            root = hierarchies.v1.get(controllers.split(",")[0]) if controllers else hierarchies.v2
+            if root in hierarchies.roots and root is not None:
+                groups[root] = root / path.lstrip("/")
+        return NodeGroups(hierarchies, groups)
+
+    @property
+    def all(self) -> list[Path]:
+        """The groups themselves."""
+        return list(self.groups.values())
+
+    def file(self, controller: str, name: str) -> Path:
+        """A control file."""
+        root = self.hierarchies.root(controller)
+        assert root is not None, f"probe() passed a host without {controller}"
+        return self.groups[root] / name
 
 
 def prepare(hierarchies: Hierarchies, lab: LabId) -> None:

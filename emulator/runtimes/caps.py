@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import HostError, RuntimeFailure
 from emulator.core.marks import CONTROL
 from emulator.core.units import Delay, Size
+from emulator.runtimes import cgroups
 from emulator.runtimes.base import Usage
-from emulator.runtimes.embedded import cgroups
+from emulator.runtimes.cgroups import NodeGroups
 
 if TYPE_CHECKING:
     from emulator.core.lab_id import LabId
     from emulator.core.plan import NodePlan
-    from emulator.runtimes.embedded.cgroups import Hierarchies
+    from emulator.runtimes.cgroups import Hierarchies
 
 #: The kernel refuses a quota under 1 ms and a period over 1 s; a short period keeps stalls short.
 _SHORTEST_PERIOD_US, _LONGEST_PERIOD_US, _SMALLEST_QUOTA_US = 10_000, 1_000_000, 1_000
@@ -91,10 +91,16 @@ def memory_settings(hierarchies: Hierarchies, cap: int) -> list[tuple[str, str, 
 
 def apply(hierarchies: Hierarchies, lab: LabId, node: NodePlan) -> None:
     """Make a node's groups, set its caps and read each back; raises HostError when the kernel holds another value."""
-    for group in cgroups.node_groups(hierarchies, lab, node.name):
+    groups = NodeGroups.of(hierarchies, lab, node.name)
+    for group in groups.all:
         group.mkdir()
-    for controller, file, value in settings(hierarchies, node):
-        _set(hierarchies, lab, node.name, controller, file, value)
+    set_all(groups, node)
+
+
+def set_all(groups: NodeGroups, node: NodePlan) -> None:
+    """Set a node's caps in its groups and read each back; raises HostError when the kernel holds another value."""
+    for controller, file, value in settings(groups.hierarchies, node):
+        _set(groups, node.name, controller, file, value)
 
 
 def weigh_lab(hierarchies: Hierarchies, lab: LabId, cores: float) -> None:
@@ -118,24 +124,18 @@ def weigh_lab(hierarchies: Hierarchies, lab: LabId, cores: float) -> None:
         cgroups.write(helpers / file, str(most))
 
 
-def set_memory(hierarchies: Hierarchies, lab: LabId, node: str, cap: int) -> None:
+def set_memory(groups: NodeGroups, node: str, cap: int) -> None:
     """Change a living node's memory cap. Version 1 wants memory+swap never under memory, so the order depends."""
-    wanted = memory_settings(hierarchies, cap)
-    first = "memory.limit_in_bytes"
-    if not hierarchies.is_v2("memory") and cap > int(cgroups.read(_path(hierarchies, lab, node, "memory", first))):
+    wanted = memory_settings(groups.hierarchies, cap)
+    first = groups.file("memory", "memory.limit_in_bytes")
+    if not groups.hierarchies.is_v2("memory") and cap > int(cgroups.read(first)):
         wanted.reverse()
     for controller, file, value in wanted:
-        _set(hierarchies, lab, node, controller, file, value)
+        _set(groups, node, controller, file, value)
 
 
-def _path(hierarchies: Hierarchies, lab: LabId, node: str, controller: str, file: str) -> Path:
-    root = hierarchies.root(controller)
-    assert root is not None, f"probe() passed a host without {controller}"
-    return root / lab.node_cgroup(node) / file
-
-
-def _set(hierarchies: Hierarchies, lab: LabId, node: str, controller: str, file: str, value: str) -> None:
-    path = _path(hierarchies, lab, node, controller, file)
+def _set(groups: NodeGroups, node: str, controller: str, file: str, value: str) -> None:
+    path = groups.file(controller, file)
     if file in _OPTIONAL and not path.exists():
         return  # docs/limits.md says what that means
     try:
@@ -153,14 +153,15 @@ def _set(hierarchies: Hierarchies, lab: LabId, node: str, controller: str, file:
         )
 
 
-def usage(hierarchies: Hierarchies, lab: LabId, node: str, *, running: bool, shared: int) -> Usage:
+def usage(groups: NodeGroups, *, running: bool, shared: int) -> Usage:
     """Read what a node has used; raises FileNotFoundError when its groups have gone."""
+    hierarchies = groups.hierarchies
 
     def number(controller: str, file: str) -> int:
-        return int(cgroups.read(_path(hierarchies, lab, node, controller, file)))
+        return int(cgroups.read(groups.file(controller, file)))
 
     def table(controller: str, file: str) -> dict[str, int]:
-        text = cgroups.read(_path(hierarchies, lab, node, controller, file))
+        text = cgroups.read(groups.file(controller, file))
         return {key: int(value) for key, value in (line.split() for line in text.splitlines())}
 
     stat = table("cpu", "cpu.stat")
@@ -170,7 +171,7 @@ def usage(hierarchies: Hierarchies, lab: LabId, node: str, *, running: bool, sha
         cpu = number("cpuacct", "cpuacct.usage") / 1e9
     if hierarchies.is_v2("memory"):
         memory = number("memory", "memory.current")
-        has_peak = _path(hierarchies, lab, node, "memory", "memory.peak").exists()  # since Linux 5.19
+        has_peak = groups.file("memory", "memory.peak").exists()  # since Linux 5.19
         peak = number("memory", "memory.peak") if has_peak else memory
         oom = table("memory", "memory.events")["oom_kill"]
     else:

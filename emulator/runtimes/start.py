@@ -5,14 +5,14 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import signal
 import termios
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from emulator.core.enter import NodeProcess, fork_with_report
-from emulator.runtimes.embedded import terminal
-from emulator.runtimes.embedded.init import become
-from emulator.runtimes.embedded.terminal import TerminalProcess
+from emulator.runtimes import terminal
+from emulator.runtimes.terminal import TerminalProcess
 
 if TYPE_CHECKING:
     from emulator.core.enter import EnterToken, Report
@@ -76,6 +76,14 @@ def _become(command: Command, environment: dict[str, str], cwd: str) -> None:
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     become(command.argv, environment, command.cwd or cwd)
+
+
+def become(argv: tuple[str, ...], environment: dict[str, str], cwd: str) -> None:
+    """Replace this process by a program, found on the environment's PATH; raises OSError when that fails."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    os.chdir(cwd)
+    os.execvpe(argv[0], list(argv), environment)
 
 
 def _sentence(command: Command, error: OSError) -> str:
