@@ -100,7 +100,8 @@ class NodePlan:
     """A node with its caps. Switches and routers are namespaces only: device, caps and command are empty there.
 
     `threads` is what OMP, MKL, OPENBLAS and torch are told. `address` is the node's primary address, the one in
-    the hosts file. `restart`: what pid 1 does when `command` ends.
+    the hosts file. `restart`: what pid 1 does when `command` ends. `image` and `arch` ("amd64", "arm64") are for
+    containers; empty = the runtime's own choice. `cpu_model` is the device's core as QEMU names it.
     """
 
     name: str
@@ -117,6 +118,9 @@ class NodePlan:
     command: tuple[str, ...] = ()
     restart: Literal["no", "on-failure", "always"] = "no"
     env: tuple[tuple[str, str], ...] = ()
+    image: str = ""
+    arch: str = ""
+    cpu_model: str = ""
     address: IPv4Address | None = None
     interfaces: tuple[InterfacePlan, ...] = ()
     routes: tuple[RoutePlan, ...] = ()

@@ -28,7 +28,8 @@ class Figure:
 class DeviceProfile:
     """One device. A figure that is None is not known (or, for `server`, is the host's).
 
-    `sgemm_gflops` is single-precision matrix multiplication on all cores, in GFLOPS; `memory` is in bytes.
+    `sgemm_gflops` is single-precision matrix multiplication on all cores, in GFLOPS; `memory` is in bytes; `cpu_model`
+    is the core as QEMU names it.
     """
 
     name: str
@@ -36,6 +37,7 @@ class DeviceProfile:
     cores: Figure | None = None
     memory: Figure | None = None
     sgemm_gflops: Figure | None = None
+    cpu_model: str = ""
 
     @property
     def core_gflops(self) -> float | None:
@@ -63,8 +65,9 @@ def profile(name: str) -> DeviceProfile:
     from ruamel.yaml import YAML
 
     raw: dict[str, Any] = YAML(typ="safe", pure=True).load(path)
-    figures = {key: _figure(value) for key, value in raw.items() if key != "title"}
-    return DeviceProfile(name, raw["title"], **figures)
+    title, cpu_model = raw.pop("title"), raw.pop("cpu_model", "")
+    figures: dict[str, Any] = {key: _figure(value) for key, value in raw.items()}
+    return DeviceProfile(name, title, cpu_model=cpu_model, **figures)
 
 
 def _figure(raw: dict[str, Any]) -> Figure:

@@ -122,6 +122,9 @@ def _node(one: OneNode, settled: Settled, worth: Caps | None, network: Network) 
         gflops=worth.gflops,
         command=values.get("command", ()),
         restart=values.get("restart", "no"),
+        image=values.get("image", ""),
+        arch=values.get("arch", ""),
+        cpu_model=profile(values.get("device", UNLIMITED)).cpu_model,
         env=tuple(values.get("env", {}).items()),
         **base,
     )

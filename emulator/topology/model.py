@@ -150,6 +150,11 @@ class HostFields(Strict):
         Literal["no", "on-failure", "always"] | None, Field(description="when `command` ends; left out = no")
     ] = None
     env: Annotated[dict[EnvName, EnvValue] | None, Field(description="environment of `command`")] = None
+    image: Annotated[Text | None, Field(description="container image (runtime docker); left out = one of emu's")] = None
+    arch: Annotated[
+        Literal["amd64", "arm64"] | None,
+        Field(description="the image's processor (docker); left out = the host's"),
+    ] = None
     uplink: Annotated[
         PresetOrShape | None, Field(description="the line by which it is connected: a preset or link settings")
     ] = None
