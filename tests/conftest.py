@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+# A test that names no runtime means the same on every machine, also where an engine has emu's images.
+os.environ.setdefault("EMU_RUNTIME", "embedded")
+
 
 @cache
 def _has(name: str) -> bool:
@@ -27,6 +30,11 @@ def _has(name: str) -> bool:
     if name == "netem":
         probe = "unshare -n tc qdisc add dev lo root netem delay 1ms 2>/dev/null"
         return _has("netns") and os.system(probe) == 0
+    if name == "docker":
+        from emulator.runtimes.docker import engine, image
+        from emulator.runtimes.processor import host_arch
+
+        return engine.is_there() and image.is_there(f"{image.PLAIN}:{host_arch()}")
     if shutil.which(name):
         return True
     if name in ("npm", "ping", "iperf3"):

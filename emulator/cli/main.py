@@ -21,6 +21,7 @@ from emulator.cli import (
     exec_,
     experiment,
     forward,
+    images,
     link,
     logs,
     report,
@@ -49,6 +50,7 @@ app.command("up", rich_help_panel=CLUSTER)(up.up)
 app.command("down", rich_help_panel=CLUSTER)(down.down)
 app.command("status", rich_help_panel=CLUSTER)(status.status)
 app.command("stats", rich_help_panel=CLUSTER)(stats.stats)
+app.add_typer(images.app, name="images", rich_help_panel=FILES)
 app.add_typer(link.app, name="link", rich_help_panel=CLUSTER)
 app.command("exec", rich_help_panel=PROGRAMS, context_settings=PASS_ON)(exec_.exec_)
 app.command("shell", rich_help_panel=PROGRAMS)(shell.shell)

@@ -20,7 +20,9 @@ def up(
     name: str | None = typer.Option(None, "--name", "-n", help="Name of the lab (default: the topology's)."),
     time_scale: float | None = typer.Option(None, "--time-scale", help="Real seconds for one emulated second."),
     seed: int | None = typer.Option(None, "--seed", help="Seed of the random streams."),
-    runtime: str | None = typer.Option(None, "--runtime", help="embedded (default)."),
+    runtime: str | None = typer.Option(
+        None, "--runtime", help="docker or embedded (default: docker where an engine has the images)."
+    ),
     link_driver: str | None = typer.Option(
         None, "--link-driver", help="netem or relay (default: what this kernel can do)."
     ),

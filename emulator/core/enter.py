@@ -42,6 +42,7 @@ class EnterToken:
     of the first ones, so that a recycled pid cannot lead into a stranger's namespaces; `cgroups` are the
     cgroup.procs files to write the process id to; `environment` is set in full (nothing is inherited). A token
     without namespaces stands for this host: nothing is entered, dropped or set that it does not name.
+    `interpreter` is the node's own Python where its files are not the host's: a fork of ours could import nothing.
     """
 
     node: str
@@ -52,6 +53,7 @@ class EnterToken:
     threads: int = 1
     cwd: str = "/"
     inodes: tuple[int, ...] = ()
+    interpreter: str = ""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -66,7 +66,7 @@ def run_experiment(
     found = read(experiment, wanted.all_overrides())
     plan = load_plan(found.topology, time_scale=found.model.time_scale, seed=found.model.seed)
     check_roles(plan, str(found.topology))
-    runtime = _runtime(wanted, watch)
+    runtime = _runtime(wanted, plan, watch)
     data_directory = str(_fetch(found, watch))
     expected = {} if runtime == "fake" else _admit(plan, found, data_directory, wanted, watch)
     run = store.create(wanted.out, found.name, found.model.seed)
@@ -100,7 +100,7 @@ def _check_out(out: Path) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
-def _runtime(wanted: Options, watch: Watcher) -> str | None:
+def _runtime(wanted: Options, plan: Plan, watch: Watcher) -> str | None:
     """The runtime to use: "fake" where it was asked for, or where nodes cannot be made (and then it says so)."""
     from emulator import runtimes
 
@@ -114,7 +114,7 @@ def _runtime(wanted: Options, watch: Watcher) -> str | None:
     if wanted.runtime is None and os.geteuid() != 0:
         watch.note("not root: running on the virtual clock (runtime fake) instead of in a lab; `sudo emu` makes nodes")
         return "fake"
-    return runtimes.choose(wanted.runtime).name
+    return runtimes.choose(wanted.runtime, plan).name
 
 
 def _fetch(found: Experiment, watch: Watcher) -> Path:

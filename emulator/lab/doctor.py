@@ -54,7 +54,22 @@ def _runtimes() -> Iterator[Check]:
     for problem in problems:
         fact, _, fix = problem.partition("; ")
         yield Check("runtime embedded", "bad", fact, fix or "use `emu experiment --runtime fake` meanwhile")
+    yield _docker()
     yield Check("runtime fake", "ok", "always works (roles on a virtual clock, no isolation)")
+
+
+def _docker() -> Check:
+    from emulator.runtimes.docker import engine, image
+    from emulator.runtimes.processor import host_arch
+
+    problem = engine.problem()
+    if problem:
+        fact, _, fix = problem.partition("; ")
+        return Check("runtime docker", "note", fact, fix)
+    ours = [name for name in (image.PLAIN, image.TRAINING) if image.is_there(f"{name}:{host_arch()}")]
+    if not ours:
+        return Check("runtime docker", "note", "an engine answers, without images of emu", "emu images build")
+    return Check("runtime docker", "ok", f"an engine answers, and has {', '.join(ours)}")
 
 
 def _links() -> Iterator[Check]:

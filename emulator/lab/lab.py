@@ -68,7 +68,7 @@ class Lab:
         """A lab of a Plan, not up yet."""
         from emulator import links, runtimes
 
-        chosen = runtimes.choose(runtime)
+        chosen = runtimes.choose(runtime, plan)
         if chosen.name == "fake" and link_driver is None:
             link_driver = "fake"
         return cls(plan, chosen, links.choose(link_driver))

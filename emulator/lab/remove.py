@@ -79,12 +79,14 @@ def _remove(lab: LabId, parts: tuple[LabRuntime, LinkDriver] | None) -> list[str
 
 
 def _found(lab: LabId) -> tuple[LabRuntime, list[LinkDriver]]:
-    from emulator import links
-    from emulator.runtimes.embedded import EmbeddedRuntime
+    """Who made the lab; where its state is gone, whoever removes the most."""
+    from emulator import links, runtimes
+    from emulator.runtimes.docker import engine
 
     state = lab_state.read(lab)
-    names = links.REAL if state is None else (state.link_driver,)
-    return EmbeddedRuntime(), [links.driver(name) for name in names]
+    if state is not None:
+        return runtimes.make(state.runtime), [links.driver(state.link_driver)]
+    return runtimes.make("docker" if engine.is_there() else "embedded"), [links.driver(name) for name in links.REAL]
 
 
 def _prune() -> None:
@@ -100,8 +102,9 @@ def _prune() -> None:
 
 
 def leftovers() -> list[LabId]:
-    """Every lab of which anything of ours is left: state, cgroup, mount or process."""
-    from emulator.runtimes.embedded import find_labs
+    """Every lab of which anything of ours is left: state, cgroup, mount, process or container."""
+    from emulator.runtimes import embedded
+    from emulator.runtimes.docker import engine
 
-    known = lab_state.names(state_root())
-    return [LabId(name, state_root()) for name in sorted({*known, *find_labs()})]
+    known = {*lab_state.names(state_root()), *embedded.find_labs(), *engine.find_labs()}
+    return [LabId(name, state_root()) for name in sorted(known)]

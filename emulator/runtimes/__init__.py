@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import HostError, UsageError
 
 if TYPE_CHECKING:
+    from emulator.core.plan import Plan
     from emulator.runtimes.base import LabRuntime
 
-NAMES = ("embedded", "fake")
+NAMES = ("docker", "embedded", "fake")
 
 
-def choose(name: str | None = None) -> LabRuntime:
-    """The runtime `name`, or `embedded` when None.
+def choose(name: str | None = None, plan: Plan | None = None) -> LabRuntime:
+    """The runtime `name`; when None that of EMU_RUNTIME, else `docker` if an engine has every image of the plan, else
+    `embedded`.
 
     Raises UsageError for an unknown name and HostError when it cannot work here.
     """
+    name = name or os.environ.get("EMU_RUNTIME")
     if name == "fake":
-        from emulator.runtimes.fake import FakeRuntime
-
-        return FakeRuntime()
+        return make(name)
     known(name or "embedded")
-    from emulator.runtimes.embedded import EmbeddedRuntime
-
-    runtime = EmbeddedRuntime()
+    if name is None:
+        name = "docker" if plan is not None and (_needs_images(plan) or _engine_has_images(plan)) else "embedded"
+    runtime = make(name)
     problems = runtime.probe()
     if problems:
         fact, _, fix = problems[0].partition("; ")
@@ -33,6 +35,36 @@ def choose(name: str | None = None) -> LabRuntime:
             fix=f"{fix or 'see `emu doctor`'} (`emu experiment` has a fake runtime that needs nothing)",
         )
     return runtime
+
+
+def make(name: str) -> LabRuntime:
+    """The runtime of a known name, whether it works here or not."""
+    if name == "fake":
+        from emulator.runtimes.fake import FakeRuntime
+
+        return FakeRuntime()
+    if name == "docker":
+        from emulator.runtimes.docker.runtime import DockerRuntime
+
+        return DockerRuntime()
+    from emulator.runtimes.embedded import EmbeddedRuntime
+
+    return EmbeddedRuntime()
+
+
+def _needs_images(plan: Plan) -> bool:
+    """Whether only containers will do: a node names an image, or runs another processor's programs."""
+    from emulator.runtimes.processor import host_arch
+
+    return any(node.image or node.arch not in ("", host_arch()) for node in plan.machines)
+
+
+def _engine_has_images(plan: Plan) -> bool:
+    """Whether containers are the better nodes here: somebody has built or named their images."""
+    from emulator.runtimes.docker import engine, image
+
+    names = {image.of(node) for node in plan.machines}
+    return engine.is_there() and all(image.is_there(name) for name in names)
 
 
 def known(name: str) -> None:

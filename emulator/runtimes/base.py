@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from emulator.core.units import Delay, Size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from emulator.core.enter import EnterToken
@@ -110,6 +110,10 @@ class CommandStarter(Protocol):
         """Start the nodes' own commands; their output goes to `log_path`, their restarts go by the Plan. Idempotent."""
         ...
 
+    def log(self, lab: LabId, node: str, follow: bool = False) -> Iterator[bytes]:
+        """What a node's program printed, in pieces; with `follow` for ever. Raises RuntimeFailure for no such node."""
+        ...
+
 
 class SharedPages(Protocol):
     """A runtime whose nodes may run processes that share pages with a warmed one outside."""
@@ -127,6 +131,26 @@ class Journal(Protocol):
     """Writes down, durably, what is about to be made: kind ("netns", "cgroup", "mount", "process", ...) and name."""
 
     def __call__(self, kind: str, name: str, /) -> None: ...
+
+
+def read_log(path: Path, follow: bool) -> Iterator[bytes]:
+    """A log file's pieces, as `CommandStarter.log` gives them; none where there is no file (yet)."""
+    from emulator.core.clock import RealClock
+
+    clock = RealClock()
+    while follow and not path.exists():
+        clock.sleep(0.2)
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        while True:
+            data = file.read(65536)
+            if data:
+                yield data
+            elif follow:
+                clock.sleep(0.2)
+            else:
+                return
 
 
 def log_path(lab: LabId, node: str) -> Path:

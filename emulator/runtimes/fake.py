@@ -10,7 +10,7 @@ import itertools
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from emulator.core.enter import EnterToken
 from emulator.core.errors import LabError, RuntimeFailure
 from emulator.core.lab_id import ENV_LAB
 from emulator.core.units import Delay, Size
-from emulator.runtimes.base import NodeHandle, Usage, log_path
+from emulator.runtimes.base import NodeHandle, Usage, log_path, read_log
 
 if TYPE_CHECKING:
     from emulator.core.lab_id import LabId
@@ -120,6 +120,11 @@ class FakeRuntime:
                     _run(found, node.command, {}, file.fileno())
                 except RuntimeFailure as error:
                     file.write(f"emu: {error.what}\n".encode())
+
+    def log(self, lab: LabId, node: str, follow: bool = False) -> Iterator[bytes]:
+        """See `CommandStarter.log`."""
+        _host(lab, node)
+        return read_log(log_path(lab, node), follow)
 
     def signal_init(self, lab: LabId, node: str, sig: int) -> None:
         """End a node by SIGTERM or SIGKILL to its pid 1; raises RuntimeFailure when it is gone."""

@@ -2,7 +2,7 @@
 
 FD is an inherited descriptor from which a JSON object is read to its end: `spec` (a RoleSpec), `origin` (the run's
 start on the host's monotonic clock), `records` (a descriptor open for appending) and, if it takes snapshots,
-`snapshots` (a descriptor of a directory). The exit code is the role's.
+`snapshots` (a descriptor of a directory); with `held` it waits once it has imported all. The exit code is the role's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def request_from(descriptor: int) -> RoleRequest:
         with os.fdopen(descriptor, encoding="utf-8") as file:
             raw = json.load(file)
         spec = RoleSpec.from_json(json.dumps(raw["spec"]))
-        return RoleRequest(spec, raw["origin"], raw["records"], raw.get("snapshots", -1))
+        return RoleRequest(spec, raw["origin"], raw["records"], raw.get("snapshots", -1), raw.get("held", False))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"descriptor {descriptor} holds no role request ({error})",

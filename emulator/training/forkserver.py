@@ -19,14 +19,14 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from emulator.core import linux
 from emulator.core.enter import EnterToken, NodeProcess, fork_into
 from emulator.core.errors import EmuError, TrainingError
 from emulator.core.lab_id import LabId
 from emulator.core.marks import join_control_group
-from emulator.training.role_process import RoleRequest, guarded, run_role
+from emulator.training.role_process import HOLD, RoleRequest, guarded, run_role
 from emulator.training.spec import RoleSpec, Workload
 
 PACKET = 1 << 20
@@ -121,6 +121,8 @@ def _child(request: dict[str, Any], fds: list[int], parent: int) -> int:
     log, records, snapshots = fds
     os.dup2(log, 1)
     os.dup2(log, 2)
+    if request["job"] == "role" and (interpreter := json.loads(request["token"])["interpreter"]):
+        _exec(interpreter, request, records, snapshots)
     if request["job"] == "role":
         spec = RoleSpec.from_json(json.dumps(request["spec"]))
         return run_role(RoleRequest(spec, request["origin"], records, snapshots))
@@ -130,6 +132,18 @@ def _child(request: dict[str, Any], fds: list[int], parent: int) -> int:
     if request["job"] == "accompany":
         return guarded(lambda: evaluator.accompany(*given, request["beside"]))
     return guarded(lambda: evaluator.drain(*given))
+
+
+def _exec(interpreter: str, request: dict[str, Any], records: int, snapshots: int) -> NoReturn:
+    """Become the node's own Python, whose files are not ours, and run the role there once all are told to."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [HOLD])
+    told = {"spec": request["spec"], "origin": request["origin"], "records": records, "snapshots": snapshots}
+    descriptor = os.memfd_create("role")
+    os.write(descriptor, json.dumps(told | {"held": True}).encode())
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    for inherited in (descriptor, records, snapshots):
+        os.set_inheritable(inherited, True)
+    os.execvp(interpreter, [interpreter, "-m", "emulator.training", str(descriptor)])
 
 
 def memory() -> dict[str, int]:

@@ -11,6 +11,7 @@ from emulator.core.clock import ScaledClock
 from emulator.core.enter import EnterToken
 from emulator.training import evaluator
 from emulator.training.crew import Crew
+from emulator.training.role_process import HOLD, READY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -67,9 +68,18 @@ def run_roles(
     """
     zygote.wait_ready()
     ignore: Callable[[Any], None] = lambda _: None  # noqa: E731 - a one-word default for three callbacks
-    with Crew(zygote, out, on_record or ignore) as crew:
+    held = {spec.node for spec in specs if tokens[spec.node].interpreter}
+
+    def see(item: dict[str, Any]) -> None:
+        if item["kind"] == READY:
+            held.discard(item["node"])
+        else:
+            (on_record or ignore)(item)
+
+    with Crew(zygote, out, see) as crew:
         run = _Run(crew, specs, beside)
         run.start(tokens)
+        run.release(held)
         run.follow(poll, on_tick or ignore)
         ended = run.clock.now()
         run.stop_rest(poll, on_tick or ignore)
@@ -105,6 +115,13 @@ class _Run:
         for spec in self._specs:
             role = {"job": "role", "spec": asdict(spec), "origin": self.clock.origin}
             self._crew.fork(spec.node, tokens[spec.node], role)
+
+    def release(self, held: set[str]) -> None:
+        """Let roles that had to import everything in their nodes begin together; `held` shrinks as they get ready."""
+        waiting = sorted(held)
+        while held & self._crew.running and self._leading:
+            self._step(0.2)
+        self._crew.signal(waiting, HOLD)
 
     def follow(self, poll: float, on_tick: Callable[[float], None]) -> None:
         """Until the server has ended; raises TrainingError if it failed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import traceback
 from dataclasses import dataclass
@@ -16,17 +17,23 @@ if TYPE_CHECKING:
 
     from emulator.training.spec import RoleSpec
 
+#: what a held role records, and what lets it go on
+READY, HOLD = "ready", signal.SIGUSR1
 BUG = 70  # EX_SOFTWARE of sysexits.h: an error that is not the user's
 
 
 @dataclass(frozen=True)
 class RoleRequest:
-    """A role to run: its spec, the run's start on the monotonic clock, and descriptors (-1 = none)."""
+    """A role to run: its spec, the run's start on the monotonic clock, and descriptors (-1 = none).
+
+    One that is `held` imports everything first, says so by a record "ready", and waits for SIGUSR1.
+    """
 
     spec: RoleSpec
     origin: float
     records: int
     snapshots: int = -1
+    held: bool = False
 
 
 def run_role(request: RoleRequest) -> int:
@@ -47,7 +54,19 @@ def guarded(work: Callable[[], None]) -> int:
     return 0
 
 
+def _hold(request: RoleRequest) -> None:
+    from emulator.core.record import RecordWriter
+    from emulator.training import lab_context, preload  # noqa: F401
+
+    preload(request.spec.workload)
+    RecordWriter(request.records, request.spec.node)(0.0, READY, {})
+    signal.sigwait([HOLD])
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [HOLD])
+
+
 def _run(request: RoleRequest) -> None:
+    if request.held:
+        _hold(request)
     from emulator.training import roles
 
     role = roles.find(request.spec.role)

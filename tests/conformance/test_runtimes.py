@@ -15,11 +15,12 @@ from emulator.core.enter import EnterToken
 from emulator.core.errors import LabError, RuntimeFailure
 from emulator.core.lab_id import LabId
 from emulator.core.units import Size
-from emulator.runtimes.base import Command, log_path
+from emulator.runtimes.base import Command
 from tests.runtime_world import World, eventually, make_runtime, plan_of
 
 NEEDS = pytest.mark.needs("root", "netns", "cgroup", "overlay")
-NAMES = ("fake", pytest.param("embedded", marks=NEEDS))
+DOCKER = pytest.mark.needs("root", "netns", "cgroup", "overlay", "docker")
+NAMES = ("fake", pytest.param("embedded", marks=NEEDS), pytest.param("docker", marks=DOCKER))
 _numbers = itertools.count()
 
 
@@ -170,12 +171,15 @@ def test_sigterm_ends_a_node(world: World) -> None:
 def test_a_nodes_command_starts_when_told_and_writes_its_log(bare: World) -> None:
     bare.plan = plan_of(bare.lab.name, command=("echo", "from", "the", "node"))
     bare.create()
-    log = log_path(bare.lab, "alpha")
-    assert not log.exists() or log.read_text() == ""
+
+    def log() -> str:
+        return b"".join(bare.runtime.log(bare.lab, "alpha")).decode()
+
+    assert log() == ""
     for _ in range(2):
         bare.runtime.start_commands(bare.lab, bare.plan)
-    assert eventually(lambda: log.exists() and "from the node" in log.read_text())
-    assert log.read_text().count("from the node") == 1
+    assert eventually(lambda: "from the node" in log())
+    assert log().count("from the node") == 1
 
 
 def test_a_token_travels_as_json(world: World) -> None:

@@ -13,9 +13,9 @@ import pytest
 from emulator.core.lab_id import LabId
 from emulator.core.plan import Plan
 from emulator.core.units import Share
+from emulator.runtimes import cgroups
 from emulator.runtimes.base import Command
-from emulator.runtimes.embedded import cgroups
-from emulator.runtimes.embedded.caps import PRECEDENCE
+from emulator.runtimes.caps import PRECEDENCE
 from tests.runtime_world import World, machine, make_runtime, plan_of
 
 pytestmark = pytest.mark.needs("root", "netns", "cgroup", "overlay")

@@ -17,8 +17,9 @@ from emulator.core.errors import HostError, RuntimeFailure
 from emulator.core.lab_id import LabId
 from emulator.core.plan import NodePlan, Plan
 from emulator.core.units import Share
+from emulator.runtimes import cgroups
 from emulator.runtimes.base import Command
-from emulator.runtimes.embedded import EmbeddedRuntime, cgroups, find_labs
+from emulator.runtimes.embedded import EmbeddedRuntime, find_labs
 from tests.runtime_world import eventually, machine, plan_of
 
 pytestmark = pytest.mark.needs("root", "netns", "cgroup", "overlay")
@@ -226,7 +227,7 @@ def test_a_path_that_overlayfs_cannot_take_is_refused(
 
 def test_a_damaged_state_file_does_not_stop_removal(lab: LabId) -> None:
     create(lab, 1)
-    (lab.directory / "embedded.json").write_text("{")
+    (lab.directory / "nodes.json").write_text("{")
     with pytest.raises(RuntimeFailure, match="the lab's state cannot be read"):
         EmbeddedRuntime().enter(lab, "n-0")
     EmbeddedRuntime().remove(lab)

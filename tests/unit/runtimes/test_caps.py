@@ -10,8 +10,8 @@ import pytest
 from emulator.core.errors import HostError
 from emulator.core.plan import NodePlan
 from emulator.core.units import Share, Size
-from emulator.runtimes.embedded import caps, cgroups
-from emulator.runtimes.embedded.cgroups import Hierarchies
+from emulator.runtimes import caps, cgroups
+from emulator.runtimes.cgroups import Hierarchies
 from emulator.runtimes.embedded.probe import missing_controllers
 
 V2 = Hierarchies({}, Path("/two"), frozenset({"cpu", "memory", "pids"}), Path("/two"))

@@ -8,6 +8,7 @@ import pytest
 
 from emulator.core.lab_id import LabId
 from emulator.core.plan import NodePlan, Plan
+from emulator.runtimes import namespaces
 from emulator.runtimes.embedded import rootfs, view
 
 
@@ -45,4 +46,4 @@ def test_the_hosts_file_starts_with_localhost() -> None:
 def test_the_set_of_capabilities_is_dockers() -> None:
     from emulator.core.linux import CAPABILITIES
 
-    assert sum(1 << CAPABILITIES[name] for name in view.CAPABILITIES) == 0xA80425FB
+    assert sum(1 << CAPABILITIES[name] for name in namespaces.CAPABILITIES) == 0xA80425FB

@@ -1,0 +1,105 @@
+"""A node as a container: what the engine is told, and the gate that holds its program until the links are there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from emulator.core.lab_id import ENV_LAB
+from emulator.runtimes import caps
+from emulator.runtimes.docker.engine import LABEL_LAB, LABEL_NODE
+from emulator.runtimes.namespaces import CAPABILITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from docker.api.client import APIClient
+
+    from emulator.core.lab_id import LabId
+    from emulator.core.plan import NodePlan
+
+#: the gate's file, in the container's own shared memory: always there, and gone with it
+GO = "/dev/shm/.emu-go"
+#: $1 is the restart policy, the rest the program. Polling has no race; it ends when the lab is up.
+GATE = f"""
+while [ ! -e {GO} ]; do sleep 0.1; done
+policy=$1; shift
+[ "$policy" = no ] && exec "$@"
+while :; do
+  "$@"; status=$?
+  [ "$policy" = on-failure ] && [ "$status" = 0 ] && exit 0
+  echo "emu: $1 ended with exit status $status, starting it again"
+  sleep 1
+done
+"""
+_LOG = {"type": "json-file", "config": {"max-size": "8m", "max-file": "2"}}
+
+
+def name_of(lab: LabId, node: str) -> str:
+    """A container's name."""
+    return f"emu-{lab.name}-{node}"
+
+
+def labels(lab: LabId, node: str) -> dict[str, str]:
+    """The marks by which containers are found again."""
+    return {LABEL_LAB: lab.name, LABEL_NODE: node}
+
+
+def create(
+    client: APIClient,
+    lab: LabId,
+    node: NodePlan,
+    image: Mapping[str, Any],
+    environment: Sequence[tuple[str, str]],
+    binds: Sequence[str],
+    parent: str | None,
+) -> str:
+    """Make the container, not started; returns its id. `parent` is the cgroup that it shall lie in."""
+    quota, period = caps.quota(float(node.host_cpus))
+    memory = int(node.memory)
+    own = (*(image["Config"]["Entrypoint"] or ()), *(image["Config"]["Cmd"] or ()))
+    host = client.create_host_config(
+        network_mode="none",
+        init=True,
+        cpu_period=period,
+        cpu_quota=quota,
+        mem_limit=memory or None,
+        memswap_limit=memory or None,
+        pids_limit=node.pids,
+        shm_size=max(1 << 20, memory // 2) if memory else None,
+        cap_drop=["ALL"],
+        cap_add=list(CAPABILITIES),
+        security_opt=["no-new-privileges"],
+        binds=list(binds),
+        log_config=_LOG,
+        cgroup_parent=parent,
+    )
+    made: dict[str, Any] = client.create_container(
+        image["Id"],
+        name=name_of(lab, node.name),
+        entrypoint=["/bin/sh", "-c", GATE, "emu"],
+        command=[node.restart if node.command else "no", *(node.command or own)],
+        hostname=node.name,
+        environment=[f"{key}={value}" for key, value in environment],
+        labels=labels(lab, node.name),
+        host_config=host,
+    )
+    return str(made["Id"])
+
+
+def of_lab(client: APIClient, lab: LabId) -> list[dict[str, Any]]:
+    """All containers of a lab, whatever their state."""
+    found: list[dict[str, Any]] = client.containers(all=True, filters={"label": f"{LABEL_LAB}={lab.name}"})
+    return found
+
+
+def last_words(client: APIClient, container: str, lines: int = 5) -> str:
+    """The last lines that a container printed, on one line."""
+    text = client.logs(container, tail=lines).decode(errors="replace")
+    return " / ".join(line.strip() for line in text.splitlines() if line.strip())[-500:]
+
+
+def environment(image: Mapping[str, Any], given: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """What programs in the container see: the image's own, then the node's."""
+    own = dict(item.split("=", 1) for item in image["Config"]["Env"] or ())
+    assert ENV_LAB not in own, "an image was built inside a lab"
+    return tuple((own | dict(given)).items())

@@ -1,0 +1,79 @@
+"""Which image a node runs, and that the engine has it for the right processor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from emulator.core.errors import HostError, RuntimeFailure
+from emulator.runtimes.docker import engine
+from emulator.runtimes.processor import host_arch
+
+if TYPE_CHECKING:
+    from docker.api.client import APIClient
+
+    from emulator.core.plan import NodePlan
+
+#: what a node runs that names no image: with a role in a training, and without
+TRAINING, PLAIN = "emu/torch", "emu/base"
+
+
+def of(node: NodePlan) -> str:
+    """The image of a node; ours are tagged with the processor that they are for."""
+    if node.image:
+        return node.image
+    return f"{TRAINING if node.role else PLAIN}:{node.arch or host_arch()}"
+
+
+def is_there(name: str) -> bool:
+    """Whether the engine has an image; False too when no engine answers."""
+    try:
+        return engine.ask(f"/images/{quote(name, safe='/:@')}/json")[0] == 200
+    except OSError:
+        return False
+
+
+def find(client: APIClient, name: str, arch: str, node: str) -> dict[str, Any]:
+    """The image's description, pulled if the engine lacks it.
+
+    Raises HostError when it cannot be had and RuntimeFailure when it is for another processor than `arch`.
+    """
+    from docker.errors import DockerException, ImageNotFound
+    from requests.exceptions import RequestException
+
+    try:
+        found = _inspect(client, name)
+    except ImageNotFound:
+        ours = name.startswith("emu/")
+        try:
+            if ours:
+                raise HostError(f"image {name} has not been built", where=node, fix=_build(name, arch))
+            client.pull(name, platform=f"linux/{arch}")
+            found = _inspect(client, name)
+        except (DockerException, RequestException) as error:
+            raise HostError(
+                f"image {name} is not there and cannot be pulled ({_short(error)})",
+                where=node,
+                fix="check its name and the network, or load it (docker load)",
+            ) from None
+    if found["Architecture"] != arch:
+        raise RuntimeFailure(
+            f"image {name} is for {found['Architecture']}, not {arch}",
+            where=node,
+            fix=f"set `arch: {found['Architecture']}` for the node, or name another image",
+        )
+    return found
+
+
+def _inspect(client: APIClient, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = client.inspect_image(name)
+    return found
+
+
+def _build(name: str, arch: str) -> str:
+    return f"build it with `emu images build {name.partition('/')[2].partition(':')[0]} --arch {arch}`"
+
+
+def _short(error: Exception) -> str:
+    text = str(getattr(error, "explanation", None) or error)
+    return " ".join(text.split())[:200]

@@ -1,0 +1,260 @@
+"""`DockerRuntime`: machines are containers, switches and routers are the embedded runtime's bare namespaces.
+
+A container gets no network of the engine's; its pid 1 names the namespace into which a link driver plugs cables.
+Where the engine manages cgroups by their files, a node's container lies in `emu/<lab>/<node>`, made and capped by us
+as for an embedded node: so the figures outlive the container, and its processes are found even without the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from emulator.core.children import reap_ended
+from emulator.core.errors import EmuError, LabError, RuntimeFailure
+from emulator.runtimes import caps, cgroups, state
+from emulator.runtimes.base import NodeHandle, Usage
+from emulator.runtimes.cgroups import NodeGroups
+from emulator.runtimes.docker import container, engine, image
+from emulator.runtimes.embedded import EmbeddedRuntime, rootfs, view
+from emulator.runtimes.namespaces import NamespacedNodes, gone
+from emulator.runtimes.processor import host_arch
+from emulator.runtimes.state import NodeState
+
+if TYPE_CHECKING:
+    from docker.api.client import APIClient
+
+    from emulator.core.enter import EnterToken
+    from emulator.core.lab_id import LabId
+    from emulator.core.plan import NodePlan, Plan
+    from emulator.runtimes.base import Journal
+
+#: the Python of a container that runs roles
+INTERPRETER = "python3"
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class DockerRuntime(NamespacedNodes):
+    """Implements `emulator.runtimes.base.LabRuntime` by an engine's API. All state lies with the lab."""
+
+    name = "docker"
+
+    def probe(self) -> list[str]:
+        """See `Runtime.probe`."""
+        below = EmbeddedRuntime().probe()  # routers, switches and cgroups are ours
+        found = engine.problem()
+        return below + ([found] if found else [])
+
+    def create(self, lab: LabId, plan: Plan, nodes: Sequence[NodePlan], journal: Journal) -> Mapping[str, NodeHandle]:
+        """See `Runtime.create`. Raises LabError when the lab is there already, HostError and RuntimeFailure."""
+        client = engine.client()
+        if state.read(lab) or container.of_lab(client, lab):
+            raise LabError(
+                f"nodes of a lab named {lab.name!r} are there already", fix=f"remove them with `emu down {lab.name}`"
+            )
+        for root in self._hierarchies.roots:
+            journal("cgroup", str(root / lab.cgroup))
+        machines = [node for node in nodes if node.kind == "host"]
+        for node in machines:
+            journal("container", container.name_of(lab, node.name))
+        try:
+            return self._create(client, lab, plan, nodes, machines, journal)
+        except BaseException:
+            self.remove(lab)
+            raise
+
+    def _create(
+        self, client: APIClient, lab: LabId, plan: Plan, nodes: Sequence[NodePlan], machines: list[NodePlan],
+        journal: Journal,
+    ) -> dict[str, NodeHandle]:  # fmt: skip
+        images = {
+            (image.of(node), arch): image.find(client, image.of(node), arch, node.name)
+            for node in machines
+            for arch in [node.arch or host_arch()]
+        }
+        between = [node for node in nodes if node.kind != "host"]
+        if between:
+            EmbeddedRuntime().create(lab, plan, between, journal)
+        known = state.read(lab)
+        cgroups.prepare(self._hierarchies, lab)
+        caps.weigh_lab(self._hierarchies, lab, sum(float(node.host_cpus) for node in machines))
+        by_files = self._by_files(client)
+        hosts = rootfs.hosts_file(plan.hosts)
+
+        def make(node: NodePlan) -> NodeState:
+            found = images[image.of(node), node.arch or host_arch()]
+            return self._make(client, lab, plan, node, found, hosts, by_files)
+
+        made = dict(zip([node.name for node in machines], _in_parallel(make, machines), strict=True))
+        state.write(lab, known | made)
+        return {
+            name: NodeHandle(name, made.netns, made.pid or None)
+            for name, made in ((node.name, (known | made)[node.name]) for node in nodes)
+        }
+
+    def _by_files(self, client: APIClient) -> bool:
+        """Whether the engine makes cgroups by their files, so that we can say where (systemd takes slices only)."""
+        with engine.told("the engine"):
+            return bool(client.info().get("CgroupDriver") == "cgroupfs")
+
+    def _make(
+        self, client: APIClient, lab: LabId, plan: Plan, node: NodePlan, found: Mapping[str, Any], hosts: str,
+        by_files: bool,
+    ) -> NodeState:  # fmt: skip
+        given = [pair for pair in view.environment(lab, plan, node) if pair[0] != "PATH" or pair in node.env]
+        if node.arch == "arm64" != host_arch() and node.cpu_model and "QEMU_CPU" not in dict(node.env):
+            given.append(("QEMU_CPU", node.cpu_model))
+        if by_files:
+            caps.apply(self._hierarchies, lab, node)
+        parent = f"/{lab.node_cgroup(node.name)}" if by_files else None
+        with engine.told(node.name):
+            made = container.create(client, lab, node, found, given, _binds(), parent)
+            client.start(made)
+            pid = int(client.inspect_container(made)["State"]["Pid"])
+        netns = f"/proc/{pid}/ns/net"
+        try:
+            inode = Path(netns).stat().st_ino
+            groups = NodeGroups.of_process(self._hierarchies, pid)
+            if not by_files:
+                caps.set_all(groups, node)
+            Path(f"/proc/{pid}/root/etc/hosts").write_text(hosts)
+        except (OSError, RuntimeFailure):
+            raise self._ended(client, node.name, made) from None
+        return NodeState(
+            netns,
+            pid=pid,
+            inode=inode,
+            memory=int(node.memory),
+            threads=node.threads,
+            cwd=found["Config"]["WorkingDir"] or "/",
+            environment=container.environment(found, given),
+            has_command=bool(node.command),
+            container=made,
+        )
+
+    def _ended(self, client: APIClient, node: str, made: str) -> RuntimeFailure:
+        """The error for a container that is not running: its exit status and its last words."""
+        with engine.told(node):
+            status = client.inspect_container(made)["State"]["ExitCode"]
+            said = container.last_words(client, made)
+        return RuntimeFailure(
+            f"its container ended with exit status {status} ({f'it said: {said}' if said else 'it said nothing'})",
+            where=node,
+            fix="mend its `image:` or `command:`; an image needs /bin/sh and a program that stays",
+        )
+
+    def start_commands(self, lab: LabId, plan: Plan) -> None:
+        """Open every container's gate: its program starts, now that it has its links. Idempotent."""
+        known = state.read(lab)
+        for node in plan.machines:
+            found = known.get(node.name)
+            if found is None:
+                continue
+            try:
+                Path(f"/proc/{found.pid}/root{container.GO}").touch()
+            except OSError:
+                raise self._ended(engine.client(), node.name, found.container) from None
+
+    def log(self, lab: LabId, node: str, follow: bool = False) -> Iterator[bytes]:
+        """What the container printed; raises RuntimeFailure for an unknown node."""
+        made = self.host(lab, node).container
+        client = engine.client()
+        with engine.told(node):
+            if not follow:
+                yield client.logs(made)
+                return
+            yield from client.logs(made, stream=True, follow=True)
+
+    def enter(self, lab: LabId, node: str) -> EnterToken:
+        """See `Runtime.enter`; where the container has ended, its last words are in the error."""
+        found = self.host(lab, node)
+        if not Path(f"/proc/{found.pid}").exists():
+            try:
+                raise self._ended(engine.client(), node, found.container)
+            except EmuError as error:
+                raise RuntimeFailure(
+                    f"the node is gone ({error.what})", where=node, fix="see `emu status` and `emu logs`"
+                ) from None
+        return replace(super().enter(lab, node), interpreter=INTERPRETER)
+
+    def _joined(self, _lab: LabId, found: NodeState, node: str) -> NodeGroups:
+        try:
+            return NodeGroups.of_process(self._hierarchies, found.pid)
+        except RuntimeFailure:
+            raise gone(node) from None
+
+    def _usage(self, lab: LabId, name: str, node: NodeState) -> Usage:
+        if not all(group.exists() for group in self.groups(lab, name).all):
+            return self._leaf_usage(lab, name, node)
+        return super()._usage(lab, name, node)
+
+    def _leaf_usage(self, lab: LabId, name: str, node: NodeState) -> Usage:
+        """Under systemd the cgroup is the container's own, and goes with it."""
+        try:
+            groups = NodeGroups.of_process(self._hierarchies, node.pid)
+            return caps.usage(groups, running=True, shared=state.shared(lab, name))
+        except (RuntimeFailure, FileNotFoundError):
+            return Usage(running=False)
+
+    def remove(self, lab: LabId) -> list[str]:
+        """See `Runtime.remove`. What is ours on the host goes even while no engine answers; then HostError says so."""
+        removed: list[str] = []
+        missing: EmuError | None = None
+        try:
+            removed += remove_containers(engine.client(), lab)
+        except EmuError as error:
+            missing = error if _had_containers(lab) else None
+        removed += EmbeddedRuntime().remove(lab)
+        if missing is not None:
+            raise missing
+        return removed
+
+
+def remove_containers(client: APIClient, lab: LabId) -> list[str]:
+    """Remove all containers that bear the lab's label; returns what was removed."""
+
+    def end(made: Mapping[str, Any]) -> str:
+        from docker.errors import APIError
+
+        name = str(made["Names"][0]).lstrip("/") if made.get("Names") else str(made["Id"])[:12]
+        with engine.told(name):
+            try:
+                client.remove_container(made["Id"], force=True, v=True)
+            except APIError as error:
+                if error.status_code not in (404, 409):  # it has gone, or is just going
+                    raise
+        return f"container {name}"
+
+    with engine.told("the engine"):
+        found = container.of_lab(client, lab)
+    return _in_parallel(end, found)
+
+
+def _had_containers(lab: LabId) -> bool:
+    return any(node.container for node in state.read(lab).values())
+
+
+def _binds() -> list[str]:
+    """The data cache and the directory that `emu up` was typed in, read-only, under their own paths."""
+    shown = view.of_host()
+    wanted = [view.data_directory()]
+    if shown.cwd != view.HOME:
+        wanted.append(Path(shown.cwd))
+    wanted[0].mkdir(parents=True, exist_ok=True)
+    return [f"{path}:{path}:ro" for path in wanted]
+
+
+def _in_parallel(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """Do `work` for all, a few at once; the first error is raised when all have ended.
+
+    Meanwhile the programs that this process started in nodes are reaped: a container ends only when all in it are.
+    """
+    with ThreadPoolExecutor(engine.PARALLEL) as pool:
+        futures = [pool.submit(work, item) for item in items]
+        while wait(futures, timeout=0.02).not_done:
+            reap_ended()
+    return [future.result() for future in futures]

@@ -1,0 +1,110 @@
+"""What is said of an engine that is not there, may not be used, is too old, or refuses."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from emulator.core.errors import HostError, RuntimeFailure
+from emulator.core.lab_id import LabId
+from emulator.runtimes.docker import engine
+
+
+def answering(path: Path, body: object, status: str = "200 OK") -> None:
+    """A thread that answers one request at a unix socket."""
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(path))
+    server.listen()
+
+    def serve() -> None:
+        peer, _ = server.accept()
+        peer.recv(65536)
+        text = json.dumps(body)
+        peer.sendall(f"HTTP/1.1 {status}\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n{text}".encode())
+        peer.close()
+        server.close()
+
+    threading.Thread(target=serve, daemon=True).start()
+
+
+@pytest.fixture
+def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "docker.sock"
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+    return path
+
+
+def test_no_engine_is_one_sentence_with_the_remedy(at: Path) -> None:
+    assert "no Docker engine answers at unix://" in engine.problem()
+    assert "or use --runtime embedded" in engine.problem()
+    assert not engine.is_there() and engine.find_labs() == []
+    with pytest.raises(HostError, match="no Docker engine answers"):
+        engine.client()
+
+
+def test_a_socket_that_nobody_listens_at(at: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(at))
+    assert "Connection refused" in engine.problem()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ({"ApiVersion": "1.24"}, "200 OK", r"too old (API 1.24); install Docker 20.10"),
+        ({"ApiVersion": "1.41"}, "200 OK", ""),
+        ({"ApiVersion": "1.100"}, "200 OK", ""),
+        ([], "200 OK", "is no Docker engine"),
+        ({}, "404 Not Found", "is no Docker engine"),
+    ],
+)
+def test_the_version_decides(at: Path, body: object, status: str, said: str) -> None:
+    answering(at, body, status)
+    found = engine.problem()
+    assert said in found and bool(said) == bool(found)
+
+
+def test_labs_are_found_by_label(at: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "is_there", lambda: True)
+    answering(at, [{"Labels": {"emu.lab": "two", "emu.node": "a"}}, {"Labels": {"emu.lab": "one"}}])
+    assert engine.find_labs() == ["one", "two"]
+
+
+def test_what_an_engine_refuses_is_one_sentence() -> None:
+    from docker.errors import APIError
+
+    with (
+        pytest.raises(RuntimeFailure, match=r"node: the engine refused \(no such thing\); mend it"),
+        engine.told("node", "mend it"),
+    ):
+        raise APIError("500", explanation="no such\n thing")
+    with pytest.raises(HostError, match="the engine's disk is full"), engine.told("node"):
+        raise APIError("500", explanation="write /x: no space left on device")
+
+
+def test_an_embedded_node_does_not_pass_for_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    from emulator.core.plan import NodePlan, Plan
+    from emulator.runtimes import embedded
+
+    for node in (NodePlan("n", image="alpine:3"), NodePlan("n", arch="s390x")):
+        plan = Plan("refused", (node,), ())
+        with pytest.raises(RuntimeFailure, match=r"n: it is to run .*; use --runtime docker"):
+            embedded.EmbeddedRuntime().create(LabId.of("refused"), plan, plan.nodes, lambda _kind, _name: None)
+    assert not LabId.of("refused").directory.exists()
+
+
+def test_a_plan_that_needs_an_engine_says_so_where_there_is_none(at: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from emulator import runtimes
+    from emulator.core.plan import NodePlan, Plan
+
+    monkeypatch.delenv("EMU_RUNTIME", raising=False)
+    monkeypatch.setattr("emulator.runtimes.embedded.EmbeddedRuntime.probe", lambda _self: [])
+    with pytest.raises(HostError, match="nodes cannot be made here: no Docker engine answers"):
+        runtimes.choose(None, Plan("p", (NodePlan("n", image="alpine:3"),), ()))
+    assert runtimes.choose(None, Plan("p", (NodePlan("n"),), ())).name == "embedded"
+    monkeypatch.setenv("EMU_RUNTIME", "fake")
+    assert runtimes.choose(None).name == "fake"
