@@ -60,6 +60,7 @@ def run_roles(
     leaves a record "died" {code, signal} of its node, and the run goes on. Roles without a server among them run
     until all have ended.
 
+    Roles of nodes with a Python of their own (`EnterToken.interpreter`) import everything first, and begin together.
     `beside` is a process whose CPU the evaluator shares while roles run (see `evaluator.accompany`).
 
     Raises TrainingError if the server, the evaluator or every worker fails, RuntimeFailure if a node is gone before
