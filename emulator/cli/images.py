@@ -31,13 +31,10 @@ def build(
 @app.command("list")
 def show() -> None:
     """The images of emu, and which of them the engine has."""
-    from emulator.core.errors import HostError
     from emulator.images import build as images
     from emulator.runtimes.docker import engine, image
 
-    if problem := engine.problem():
-        fact, _, fix = problem.partition("; ")
-        raise HostError(fact, fix=fix)
+    engine.require()
     for name in images.names():
         for arch in images.ARCHITECTURES:
             tag = f"emu/{name}:{arch}"

@@ -68,15 +68,17 @@ def build(wanted: Sequence[str], archs: Sequence[str], base: str | None, say: Ca
 
 
 def _build(client: APIClient, name: str, arch: str, base: str | None, say: Callable[[str], None]) -> str:
-    below = parent(name)
-    if below is not None:
+    parts = {"Dockerfile": FOLDER / name / "Dockerfile", "site": _site(name, arch, say)}
+    arguments: dict[str, str] = {}
+    if (below := parent(name)) is not None:
         base = f"emu/{below}:{arch}"
-    elif base == BOOTSTRAP:
-        base = _bootstrap(client, arch, say)
-    site = _site(name, arch, say)
-    arguments = {"QEMU_CPU": QEMU_CPU if arch == "arm64" else ""} | ({"BASE": base} if base else {})
-    parts = {"Dockerfile": FOLDER / name / "Dockerfile", "site": site, "emulator": PACKAGE}
-    return _run(client, f"emu/{name}:{arch}", arch, parts, arguments if below is None else {"BASE": str(base)})
+    else:
+        parts["emulator"] = PACKAGE
+        arguments["QEMU_CPU"] = QEMU_CPU if arch == "arm64" else ""
+        base = _bootstrap(client, arch, say) if base == BOOTSTRAP else base
+    if base:
+        arguments["BASE"] = base
+    return _run(client, f"emu/{name}:{arch}", arch, parts, arguments)
 
 
 def _bootstrap(client: APIClient, arch: str, say: Callable[[str], None]) -> str:
@@ -139,15 +141,4 @@ def _pack(context: Any, parts: dict[str, Path]) -> None:
 
     with tarfile.open(fileobj=context, mode="w") as archive:
         for name, path in sorted(parts.items()):
-            _add(archive, path, name, plain)
-
-
-def _add(
-    archive: tarfile.TarFile, path: Path, name: str, plain: Callable[[tarfile.TarInfo], tarfile.TarInfo | None]
-) -> None:
-    if not path.is_dir():
-        archive.add(path, name, filter=plain)
-        return
-    archive.add(path, name, recursive=False, filter=plain)
-    for child in sorted(path.iterdir()):
-        _add(archive, child, f"{name}/{child.name}", plain)
+            archive.add(path, name, filter=plain)  # a directory's entries in order of their names

@@ -105,11 +105,16 @@ def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
-def client() -> APIClient:
-    """A client of the engine's API; raises HostError when none can be used."""
+def require() -> None:
+    """Raises HostError when no engine can be used."""
     if found := problem():
         fact, _, fix = found.partition("; ")
         raise HostError(fact, fix=fix)
+
+
+def client() -> APIClient:
+    """A client of the engine's API; raises HostError when none can be used."""
+    require()
     from docker.api.client import APIClient
 
     with told("the engine"):

@@ -71,11 +71,10 @@ class DockerRuntime(NamespacedNodes):
         self, client: APIClient, lab: LabId, plan: Plan, nodes: Sequence[NodePlan], machines: list[NodePlan],
         journal: Journal,
     ) -> dict[str, NodeHandle]:  # fmt: skip
-        images = {
-            (image.of(node), arch): image.find(client, image.of(node), arch, node.name)
-            for node in machines
-            for arch in [node.arch or host_arch()]
-        }
+        images: dict[tuple[str, str], dict[str, Any]] = {}
+        for node in machines:
+            if (key := _image(node)) not in images:
+                images[key] = image.find(client, *key, node.name)
         between = [node for node in nodes if node.kind != "host"]
         if between:
             EmbeddedRuntime().create(lab, plan, between, journal)
@@ -83,11 +82,10 @@ class DockerRuntime(NamespacedNodes):
         cgroups.prepare(self._hierarchies, lab)
         caps.weigh_lab(self._hierarchies, lab, sum(float(node.host_cpus) for node in machines))
         by_files = self._by_files(client)
-        hosts = rootfs.hosts_file(plan.hosts)
+        hosts, binds = rootfs.hosts_file(plan.hosts), _binds()
 
         def make(node: NodePlan) -> NodeState:
-            found = images[image.of(node), node.arch or host_arch()]
-            return self._make(client, lab, plan, node, found, hosts, by_files)
+            return self._make(client, lab, plan, node, images[_image(node)], hosts, binds, by_files)
 
         made = dict(zip([node.name for node in machines], _in_parallel(make, machines), strict=True))
         state.write(lab, known | made)
@@ -103,7 +101,7 @@ class DockerRuntime(NamespacedNodes):
 
     def _make(
         self, client: APIClient, lab: LabId, plan: Plan, node: NodePlan, found: Mapping[str, Any], hosts: str,
-        by_files: bool,
+        binds: list[str], by_files: bool,
     ) -> NodeState:  # fmt: skip
         given = [pair for pair in view.environment(lab, plan, node) if pair[0] != "PATH" or pair in node.env]
         if node.arch == "arm64" != host_arch() and node.cpu_model and "QEMU_CPU" not in dict(node.env):
@@ -112,15 +110,14 @@ class DockerRuntime(NamespacedNodes):
             caps.apply(self._hierarchies, lab, node)
         parent = f"/{lab.node_cgroup(node.name)}" if by_files else None
         with engine.told(node.name):
-            made = container.create(client, lab, node, found, given, _binds(), parent)
+            made = container.create(client, lab, node, found, given, binds, parent)
             client.start(made)
             pid = int(client.inspect_container(made)["State"]["Pid"])
         netns = f"/proc/{pid}/ns/net"
         try:
             inode = Path(netns).stat().st_ino
-            groups = NodeGroups.of_process(self._hierarchies, pid)
             if not by_files:
-                caps.set_all(groups, node)
+                caps.set_all(NodeGroups.of_process(self._hierarchies, pid), node)
             Path(f"/proc/{pid}/root/etc/hosts").write_text(hosts)
         except (OSError, RuntimeFailure):
             raise self._ended(client, node.name, made) from None
@@ -236,6 +233,11 @@ def remove_containers(client: APIClient, lab: LabId) -> list[str]:
 
 def _had_containers(lab: LabId) -> bool:
     return any(node.container for node in state.read(lab).values())
+
+
+def _image(node: NodePlan) -> tuple[str, str]:
+    """The image that a node runs, and the processor that it is for."""
+    return image.of(node), node.arch or host_arch()
 
 
 def _binds() -> list[str]:
