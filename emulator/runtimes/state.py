@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 VERSION = 1
 FILE = "nodes.json"
 DISK = "nodes.disk"
+#: an empty file: the nodes' own commands have been started
+STARTED = "nodes.started"
 
 
 @dataclass(frozen=True)

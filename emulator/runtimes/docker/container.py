@@ -1,4 +1,4 @@
-"""A node as a container: what the engine is told, and the gate that holds its program until the links are there."""
+"""A node as a container: what the engine is told, and what it says of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.core.lab_id import ENV_LAB
 from emulator.runtimes import caps
+from emulator.runtimes.docker import gate
 from emulator.runtimes.docker.engine import LABEL_LAB, LABEL_NODE
 from emulator.runtimes.namespaces import CAPABILITIES
 
@@ -17,20 +18,6 @@ if TYPE_CHECKING:
     from emulator.core.lab_id import LabId
     from emulator.core.plan import NodePlan
 
-#: the gate's file, in the container's own shared memory: always there, and gone with it
-GO = "/dev/shm/.emu-go"
-#: $1 is the restart policy, the rest the program. Polling has no race; it ends when the lab is up.
-GATE = f"""
-while [ ! -e {GO} ]; do sleep 0.1; done
-policy=$1; shift
-[ "$policy" = no ] && exec "$@"
-while :; do
-  "$@"; status=$?
-  [ "$policy" = on-failure ] && [ "$status" = 0 ] && exit 0
-  echo "emu: $1 ended with exit status $status, starting it again"
-  sleep 1
-done
-"""
 _LOG = {"type": "json-file", "config": {"max-size": "8m", "max-file": "2"}}
 
 
@@ -76,7 +63,7 @@ def create(
     made: dict[str, Any] = client.create_container(
         image["Id"],
         name=name_of(lab, node.name),
-        entrypoint=["/bin/sh", "-c", GATE, "emu"],
+        entrypoint=["/bin/sh", "-c", gate.SCRIPT, "emu"],
         command=[node.restart if node.command else "no", *(node.command or own)],
         hostname=node.name,
         environment=[f"{key}={value}" for key, value in environment],

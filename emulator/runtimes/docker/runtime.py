@@ -18,7 +18,7 @@ from emulator.core.errors import EmuError, LabError, RuntimeFailure
 from emulator.runtimes import caps, cgroups, state
 from emulator.runtimes.base import NodeHandle, Usage
 from emulator.runtimes.cgroups import NodeGroups
-from emulator.runtimes.docker import container, engine, image
+from emulator.runtimes.docker import container, engine, gate, image
 from emulator.runtimes.embedded import EmbeddedRuntime, rootfs, view
 from emulator.runtimes.namespaces import NamespacedNodes, gone
 from emulator.runtimes.processor import host_arch
@@ -146,15 +146,20 @@ class DockerRuntime(NamespacedNodes):
 
     def start_commands(self, lab: LabId, plan: Plan) -> None:
         """Open every container's gate: its program starts, now that it has its links. Idempotent."""
+        started = lab.directory / state.STARTED
+        if started.exists():
+            return
         known = state.read(lab)
-        for node in plan.machines:
-            found = known.get(node.name)
-            if found is None:
-                continue
-            try:
-                Path(f"/proc/{found.pid}/root{container.GO}").touch()
-            except OSError:
-                raise self._ended(engine.client(), node.name, found.container) from None
+        names = {known[node.name].pid: node.name for node in plan.machines if node.name in known}
+        for pid in gate.open_all(self._hierarchies, names):
+            node = names[pid]
+            raise self._ended(engine.client(), node, known[node].container)
+        started.touch()
+
+    def signal_init(self, lab: LabId, node: str, sig: int) -> None:
+        """See `NamespacedNodes.signal_init`; also while its program has not started yet."""
+        super().signal_init(lab, node, sig)
+        gate.signal_behind(self._hierarchies, self.host(lab, node).pid, sig)
 
     def log(self, lab: LabId, node: str, follow: bool = False) -> Iterator[bytes]:
         """What the container printed; raises RuntimeFailure for an unknown node."""
