@@ -52,8 +52,7 @@ def _runtimes() -> Iterator[Check]:
     if not problems:
         yield Check("runtime embedded", "ok", "namespaces, overlay and cgroups work")
     for problem in problems:
-        fact, _, fix = problem.partition("; ")
-        yield Check("runtime embedded", "bad", fact, fix or "use `emu experiment --runtime fake` meanwhile")
+        yield Check("runtime embedded", "bad", problem.fact, problem.fix)
     yield _docker()
     yield Check("runtime fake", "ok", "always works (roles on a virtual clock, no isolation)")
 
@@ -64,8 +63,7 @@ def _docker() -> Check:
 
     problem = engine.problem()
     if problem:
-        fact, _, fix = problem.partition("; ")
-        return Check("runtime docker", "note", fact, fix)
+        return Check("runtime docker", "note", problem.fact, problem.fix)
     ours = [name for name in (image.PLAIN, image.TRAINING) if image.is_there(f"{name}:{host_arch()}")]
     if not ours:
         return Check("runtime docker", "note", "an engine answers, without images of emu", "emu images build")
@@ -82,8 +80,7 @@ def _links() -> Iterator[Check]:
             usable.append(name)
             yield Check(f"links {name}", "ok", "works (tried)")
         for problem in problems:
-            fact, _, fix = problem.partition("; ")
-            yield Check(f"links {name}", "note", fact, fix)
+            yield Check(f"links {name}", "note", problem.fact, problem.fix)
     if usable:
         yield Check("link driver", "ok", f"{usable[0]} will be used")
     else:

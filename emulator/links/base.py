@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from emulator.core.lab_id import LabId
     from emulator.core.plan import Impairment
+    from emulator.core.problem import Problem
 
 
 class Journal(Protocol):
@@ -86,8 +87,8 @@ class LinkDriver(Protocol):
 
     name: str
 
-    def probe(self) -> list[str]:
-        """What keeps this driver from working here, a sentence with its remedy each; empty = it works (tried)."""
+    def probe(self) -> list[Problem]:
+        """What keeps this driver from working here; empty = it works (tried)."""
         ...
 
     def plug(self, lab: LabId, cables: Sequence[Cable], journal: Journal) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from emulator.core.lab_id import LabId
     from emulator.core.plan import Impairment
+    from emulator.core.problem import Problem
     from emulator.links.base import Cable, Journal
 
 __all__ = ["Direction", "FakeDriver", "Transfer"]
@@ -86,7 +87,7 @@ class FakeDriver:
         self.now = 0.0
         self._lanes: dict[tuple[str, str], tuple[Lane, Lane]] = {}
 
-    def probe(self) -> list[str]:
+    def probe(self) -> list[Problem]:
         return []
 
     def plug(self, lab: LabId, cables: Sequence[Cable], journal: Journal) -> None:

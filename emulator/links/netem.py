@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from emulator.core.lab_id import LabId
     from emulator.core.plan import Impairment
+    from emulator.core.problem import Problem
     from emulator.links.base import Cable, CableStatistics, Journal
     from emulator.links.netem_line import Line
 
@@ -38,7 +39,7 @@ class NetemDriver:
 
     name = "netem"
 
-    def probe(self) -> list[str]:
+    def probe(self) -> list[Problem]:
         return probe()
 
     def plug(self, lab: LabId, cables: Sequence[Cable], journal: Journal) -> None:

@@ -6,6 +6,7 @@ import os
 
 from emulator.core import linux
 from emulator.core.plan import Impairment
+from emulator.core.problem import Problem
 from emulator.core.units import Delay, Rate, Size
 from emulator.links import netem_hub as hub_of
 from emulator.links import netem_line
@@ -20,17 +21,18 @@ _MODULES = {
 }
 
 
-def probe() -> list[str]:
-    """What keeps netem's cables from working here, a sentence with its remedy each; empty = they work."""
+def probe() -> list[Problem]:
+    """What keeps netem's cables from working here; empty = they work."""
     if os.geteuid() != 0:
-        return ["links need root (CAP_NET_ADMIN); run emu with sudo, or an experiment with --runtime fake"]
+        return [Problem("links need root (CAP_NET_ADMIN)", "run emu with sudo, or an experiment with --runtime fake")]
     try:
         return hub_of.in_thread(_try)
     except OSError as error:
-        return [f"no network namespace can be made ({error.strerror or error}); give this container CAP_SYS_ADMIN"]
+        fact = f"no network namespace can be made ({error.strerror or error})"
+        return [Problem(fact, "give this container CAP_SYS_ADMIN")]
 
 
-def _try() -> list[str]:
+def _try() -> list[Problem]:
     linux.unshare(linux.CLONE_NEWNET)
     line = netem_line.line_of(Impairment(Rate(1e9), Delay(0.001), queue=Size(1 << 20)), 1500, "probe")
     with nl.Netlink() as link:
@@ -41,8 +43,6 @@ def _try() -> list[str]:
             link.send([hub_of.redirect(1, 1, 1, "loopback")._replace(label="redirection")])
         except nl.NetlinkError as error:
             module = _MODULES[error.label]
-            return [
-                f"this kernel has no {module} ({error.strerror}); load or install it (its package is often "
-                "named linux-modules-extra), or use --link-driver relay"
-            ]
+            fix = "load or install it (its package is often named linux-modules-extra), or use --link-driver relay"
+            return [Problem(f"this kernel has no {module} ({error.strerror})", fix)]
     return []

@@ -29,10 +29,9 @@ def choose(name: str | None = None, plan: Plan | None = None) -> LabRuntime:
     runtime = make(name)
     problems = runtime.probe()
     if problems:
-        fact, _, fix = problems[0].partition("; ")
         raise HostError(
-            f"nodes cannot be made here: {fact}",
-            fix=f"{fix or 'see `emu doctor`'} (`emu experiment` has a fake runtime that needs nothing)",
+            f"nodes cannot be made here: {problems[0].fact}",
+            fix=f"{problems[0].fix} (`emu experiment` has a fake runtime that needs nothing)",
         )
     return runtime
 

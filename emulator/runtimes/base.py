@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from emulator.core.enter import EnterToken
     from emulator.core.lab_id import LabId
     from emulator.core.plan import NodePlan, Plan
+    from emulator.core.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ class Runtime(Protocol):
 
     name: str
 
-    def probe(self) -> list[str]:
-        """What keeps this runtime from working here, a sentence with its remedy each; empty = it works."""
+    def probe(self) -> list[Problem]:
+        """What keeps this runtime from working here; empty = it works."""
         ...
 
     def create(self, lab: LabId, plan: Plan, nodes: Sequence[NodePlan], journal: Journal) -> Mapping[str, NodeHandle]:

@@ -24,6 +24,7 @@ from emulator.runtimes.base import NodeHandle, Usage, log_path, read_log
 if TYPE_CHECKING:
     from emulator.core.lab_id import LabId
     from emulator.core.plan import NodePlan, Plan
+    from emulator.core.problem import Problem
     from emulator.runtimes.base import Command, Journal
 
 _CPU_PER_PROGRAM = 0.001
@@ -89,7 +90,7 @@ class FakeRuntime:
 
     name = "fake"
 
-    def probe(self) -> list[str]:
+    def probe(self) -> list[Problem]:
         """It works everywhere."""
         return []
 

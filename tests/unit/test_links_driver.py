@@ -11,6 +11,7 @@ from emulator import links
 from emulator.core.errors import HostError, LinkError, UsageError
 from emulator.core.lab_id import LabId
 from emulator.core.plan import Impairment
+from emulator.core.problem import Problem
 from emulator.core.rng import light
 from emulator.core.units import Delay, Rate, Share, Size
 from emulator.links import state
@@ -46,8 +47,8 @@ def test_a_forced_driver_is_taken_though_another_works() -> None:
 
 
 class Broken(FakeDriver):
-    def probe(self) -> list[str]:
-        return ["it cannot; mend it"]
+    def probe(self) -> list[Problem]:
+        return [Problem("it cannot", "mend it")]
 
 
 def test_the_first_that_works_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:

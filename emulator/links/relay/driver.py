@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.core.errors import EmuError, LinkError
 from emulator.core.linux import CLONE_NEWNET, unshare
 from emulator.core.marks import control_group
+from emulator.core.problem import Problem
 from emulator.core.units import Delay
 from emulator.links import state
 from emulator.links.base import CableStatistics, DirectionStatistics, DriverHealth
@@ -32,11 +33,12 @@ class RelayDriver:
 
     name = "relay"
 
-    def probe(self) -> list[str]:
+    def probe(self) -> list[Problem]:
         if os.geteuid() != 0:
-            return ["making network interfaces needs root; run with sudo"]
+            return [Problem("making network interfaces needs root", "run with sudo")]
         if not Path(tap.DEVICE).exists():
-            return [f"{tap.DEVICE} is missing; load the tun module (modprobe tun) or give the container the device"]
+            fix = "load the tun module (modprobe tun) or give the container the device"
+            return [Problem(f"{tap.DEVICE} is missing", fix)]
         return _try_tap()
 
     def plug(self, lab: LabId, cables: Sequence[Cable], journal: Journal) -> None:
@@ -150,16 +152,17 @@ def _statistics(counted: tuple[int, ...], dropped: int) -> DirectionStatistics:
     return DirectionStatistics(packets, nbytes, lost, overflowed, unasked + dropped)
 
 
-def _try_tap() -> list[str]:
+def _try_tap() -> list[Problem]:
     """Make a TAP in a namespace of a thread's own, which takes it along when the thread ends."""
-    problems: list[str] = []
+    problems: list[Problem] = []
 
     def attempt() -> None:
         try:
             unshare(CLONE_NEWNET)
             os.close(tap.attach("probe"))
         except OSError as error:
-            problems.append(f"a TAP device cannot be made ({error.strerror}); run with CAP_NET_ADMIN and {tap.DEVICE}")
+            fact = f"a TAP device cannot be made ({error.strerror})"
+            problems.append(Problem(fact, f"run with CAP_NET_ADMIN and {tap.DEVICE}"))
 
     thread = threading.Thread(target=attempt)
     thread.start()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from emulator.core.errors import HostError, RuntimeFailure
+from emulator.core.problem import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,23 +71,24 @@ def is_there() -> bool:
     return not (scheme == "unix" and not Path(rest).exists()) and not problem()
 
 
-def problem() -> str:
-    """What keeps the engine from being used, a sentence with its remedy; empty = it answers and is new enough."""
+def problem() -> Problem | None:
+    """What keeps the engine from being used; None = it answers and is new enough."""
     try:
         status, version = ask("/version")
     except PermissionError:
-        return f"the engine's socket {address()} may not be used; run emu as root, or join the group docker"
+        return Problem(f"the engine's socket {address()} may not be used", "run emu as root, or join the group docker")
     except OSError as error:
-        return (
-            f"no Docker engine answers at {address()} ({error.strerror or error}); start one (systemctl start docker), "
-            "set DOCKER_HOST, or use --runtime embedded"
+        return Problem(
+            f"no Docker engine answers at {address()} ({error.strerror or error})",
+            "start one (systemctl start docker), set DOCKER_HOST, or use --runtime embedded",
         )
     if status != 200 or not isinstance(version, dict):
-        return f"what answers at {address()} is no Docker engine; set DOCKER_HOST to one"
+        return Problem(f"what answers at {address()} is no Docker engine", "set DOCKER_HOST to one")
     api = str(version.get("ApiVersion", "0"))
     if _number(api) < _number(OLDEST_API):
-        return f"the engine is too old (API {api}); install Docker 20.10 or newer (API {OLDEST_API})"
-    return ""
+        fix = f"install Docker 20.10 or newer (API {OLDEST_API})"
+        return Problem(f"the engine is too old (API {api})", fix)
+    return None
 
 
 def find_labs() -> list[str]:
@@ -108,8 +110,7 @@ def _number(version: str) -> tuple[int, ...]:
 def require() -> None:
     """Raises HostError when no engine can be used."""
     if found := problem():
-        fact, _, fix = found.partition("; ")
-        raise HostError(fact, fix=fix)
+        raise HostError(found.fact, fix=found.fix)
 
 
 def client() -> APIClient:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from emulator.core.enter import EnterToken
     from emulator.core.lab_id import LabId
     from emulator.core.plan import NodePlan, Plan
+    from emulator.core.problem import Problem
     from emulator.runtimes.base import Journal
 
 #: the Python of a container that runs roles
@@ -43,7 +44,7 @@ class DockerRuntime(NamespacedNodes):
 
     name = "docker"
 
-    def probe(self) -> list[str]:
+    def probe(self) -> list[Problem]:
         """See `Runtime.probe`."""
         below = EmbeddedRuntime().probe()  # routers, switches and cgroups are ours
         found = engine.problem()

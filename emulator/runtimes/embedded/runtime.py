@@ -24,6 +24,7 @@ from emulator.runtimes.state import NodeState
 if TYPE_CHECKING:
     from emulator.core.lab_id import LabId
     from emulator.core.plan import NodePlan, Plan
+    from emulator.core.problem import Problem
     from emulator.runtimes.base import Journal
 
 
@@ -32,7 +33,7 @@ class EmbeddedRuntime(NamespacedNodes):
 
     name = "embedded"
 
-    def probe(self) -> list[str]:
+    def probe(self) -> list[Problem]:
         """See `Runtime.probe`."""
         return problems()
 

@@ -103,8 +103,8 @@ def test_hierarchies_are_read_from_the_mount_table(tmp_path: Path) -> None:
 
 def test_missing_controllers_are_named_with_the_remedy() -> None:
     bare = Hierarchies({"cpu": Path("/")}, None, frozenset(), Path("/"))
-    (sentence,) = missing_controllers(bare)
-    assert sentence.startswith("the cgroup controllers memory, pids are missing; mount them")
+    (problem,) = missing_controllers(bare)
+    assert str(problem).startswith("the cgroup controllers memory, pids are missing; mount them")
 
 
 def test_nothing_is_missing_on_a_whole_host() -> None:
@@ -114,8 +114,8 @@ def test_nothing_is_missing_on_a_whole_host() -> None:
 
 def test_cgroups_that_cannot_be_written_are_named() -> None:
     there = Path("/proc/self/no-such-cgroup")
-    (sentence,) = missing_controllers(Hierarchies({}, there, frozenset({"cpu", "memory", "pids"}), there))
-    assert f"the cgroups at {there} cannot be written; in a container run it with --privileged" in sentence
+    (problem,) = missing_controllers(Hierarchies({}, there, frozenset({"cpu", "memory", "pids"}), there))
+    assert f"the cgroups at {there} cannot be written; in a container run it with --privileged" in str(problem)
 
 
 def test_the_kernels_refusal_is_not_hidden_by_a_buffer(tmp_path: Path) -> None:
