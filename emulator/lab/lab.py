@@ -91,7 +91,7 @@ class Lab:
                 f"lab {name!r} is half made or half removed (phase {state.phase})",
                 fix=f"clean it with `emu down {name}`",
             )
-        found = cls(lab_state.read_plan(lab), runtimes.choose(state.runtime), links.choose(state.link_driver))
+        found = cls(lab_state.read_plan(lab), runtimes.of_lab(state.runtime), links.choose(state.link_driver))
         found._attached = True
         return found
 

@@ -54,6 +54,10 @@ def _make(lab: Lab, *, wait: bool) -> None:
             if wait:
                 _await_answers(lab.plan, handles)
         lab.runtime.start_commands(lab.id, lab.plan)
+    except LinkError:
+        for node in lab.plan.machines:
+            lab.runtime.enter(lab.id, node.name)  # one that has ended meanwhile says why: that is the cause
+        raise
     finally:
         journal.close()
     lab_state.set_phase(lab.id, lab_state.UP)

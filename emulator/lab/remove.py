@@ -9,7 +9,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from emulator.core.errors import HostError, LabError
+from emulator.core.errors import EmuError, HostError, LabError
 from emulator.core.lab_id import LabId, state_root
 from emulator.lab import state as lab_state
 
@@ -70,7 +70,14 @@ def _remove(lab: LabId, parts: tuple[LabRuntime, LinkDriver] | None) -> list[str
         if lab.directory.is_dir():
             lab_state.set_phase(lab, lab_state.REMOVING)
         # Processes go first: whatever still runs could make something new behind our back.
-        removed = [*runtime.remove(lab), *(line for driver in drivers for line in driver.unplug(lab))]
+        removed, failed = [], None
+        try:
+            removed += runtime.remove(lab)
+        except EmuError as error:  # the rest can go all the same
+            failed = error
+        removed += [line for driver in drivers for line in driver.unplug(lab)]
+        if failed is not None:
+            raise failed
         if lab.directory.is_dir():
             shutil.rmtree(lab.directory)
             removed.append(f"state {lab.directory}")

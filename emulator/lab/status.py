@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.clock import epoch
+from emulator.core.errors import EmuError
 from emulator.core.units import Size
 from emulator.core.words import counted
 from emulator.lab import state as lab_state
@@ -57,6 +58,7 @@ def report(lab: Lab) -> dict[str, Any]:
                 "role": node.role,
                 "address": str(node.address),
                 "state": _state(usage.running, usage.oom_kills),
+                "why": "" if usage.running else _why(lab, node.name),
                 "cpus": float(node.cpus),
                 "host_cpus": float(node.host_cpus),
                 "memory": int(usage.memory),
@@ -86,6 +88,15 @@ def _state(running: bool, oom_kills: int) -> str:
     if not running:
         return "dead"
     return "up, out of memory" if oom_kills else "up"
+
+
+def _why(lab: Lab, node: str) -> str:
+    """What a dead node's runtime says of its end."""
+    try:
+        lab.enter(node)
+    except EmuError as error:
+        return error.what
+    return ""  # back again
 
 
 def table(report: dict[str, Any]) -> RenderableType:
@@ -123,7 +134,8 @@ def table(report: dict[str, Any]) -> RenderableType:
         f"time scale {report['time_scale']:g}"
     )
     tail = f"{counted(report['links'], 'link')} by {report['link_driver']}: {links} ({extra})"
-    return Group(Text(head), grid, Text(tail))
+    dead = [Text(f"{node['node']}: {node['why']}") for node in report["nodes"] if node["why"]]
+    return Group(Text(head), grid, *dead, Text(tail))
 
 
 def _mebibytes(number: int) -> str:

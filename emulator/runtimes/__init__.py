@@ -36,6 +36,16 @@ def choose(name: str | None = None, plan: Plan | None = None) -> LabRuntime:
     return runtime
 
 
+def of_lab(name: str) -> LabRuntime:
+    """The runtime that made a lab which is up. An engine may be away meanwhile: what runs can be entered without it.
+
+    Raises HostError when nodes cannot be entered here.
+    """
+    if name != "fake":
+        choose("embedded")
+    return make(name)
+
+
 def make(name: str) -> LabRuntime:
     """The runtime of a known name, whether it works here or not."""
     if name == "fake":

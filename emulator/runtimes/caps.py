@@ -15,6 +15,8 @@ from emulator.runtimes.base import Usage
 from emulator.runtimes.cgroups import NodeGroups
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from emulator.core.lab_id import LabId
     from emulator.core.plan import NodePlan
     from emulator.runtimes.cgroups import Hierarchies
@@ -177,7 +179,7 @@ def usage(groups: NodeGroups, *, running: bool, shared: int) -> Usage:
     else:
         memory = number("memory", "memory.usage_in_bytes")
         peak = number("memory", "memory.max_usage_in_bytes")
-        oom = table("memory", "memory.oom_control")["oom_kill"]
+        oom = _oom_kills(groups.file("memory", "memory.oom_control"))
     throttled = stat["throttled_usec"] / 1e6 if hierarchies.is_v2("cpu") else stat["throttled_time"] / 1e9
     return Usage(
         cpu=Delay(cpu),
@@ -191,3 +193,12 @@ def usage(groups: NodeGroups, *, running: bool, shared: int) -> Usage:
         pids=number("pids", "pids.current"),
         running=running,
     )
+
+
+def _oom_kills(file: Path) -> int:
+    """OOM kills in a group of version 1 and those below: it counts only what was in the group itself."""
+    found = 0
+    for group in cgroups.groups_below(file.parent):
+        lines = (line.split() for line in cgroups.read(group / file.name).splitlines())
+        found += sum(int(value) for key, value in lines if key == "oom_kill")
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections.abc import Iterable, Mapping
@@ -92,7 +93,9 @@ class NamespacedNodes:
     def _usage(self, lab: LabId, name: str, node: NodeState) -> Usage:
         try:
             return caps.usage(self.groups(lab, name), running=lives(node), shared=state.shared(lab, name))
-        except FileNotFoundError:
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENODEV):
+                raise
             raise gone(name) from None
 
     def charge_shared(self, lab: LabId, node: str, size: Size) -> None:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 VERSION = 1
 FILE = "nodes.json"
 DISK = "nodes.disk"
-#: an empty file: the nodes' own commands have been started
-STARTED = "nodes.started"
 
 
 @dataclass(frozen=True)

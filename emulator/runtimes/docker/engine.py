@@ -9,8 +9,7 @@ import http.client
 import json
 import os
 import socket
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -50,29 +49,30 @@ class _Unix(http.client.HTTPConnection):
 def ask(path: str) -> tuple[int, Any]:
     """GET a path of the engine's API: the status, and the JSON of the answer. Raises OSError when none answers."""
     scheme, _, rest = address().partition("://")
-    if scheme == "unix":
-        connection: http.client.HTTPConnection = _Unix(rest)
-    else:
-        connection = http.client.HTTPConnection(rest, timeout=5)
     try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        body = answer.read()
-        return answer.status, json.loads(body) if body[:1] in (b"{", b"[") else None
+        with closing(_Unix(rest) if scheme == "unix" else http.client.HTTPConnection(rest, timeout=5)) as connection:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            body = answer.read()
+            return answer.status, json.loads(body) if body[:1] in (b"{", b"[") else None
     except (http.client.HTTPException, ValueError) as error:
         raise OSError(f"no engine's answer ({error})") from None
-    finally:
-        connection.close()
 
 
 def is_there() -> bool:
     """Whether an engine answers to this user; at once where its socket does not exist."""
     scheme, _, rest = address().partition("://")
-    return not (scheme == "unix" and not Path(rest).exists()) and not problem()
+    return not (scheme == "unix" and not os.path.exists(rest)) and not problem()  # noqa: PTH110 - not raising
 
 
 def problem() -> Problem | None:
     """What keeps the engine from being used; None = it answers and is new enough."""
+    scheme, there, rest = address().partition("://")
+    if scheme not in ("unix", "tcp", "http") or not there or not rest:
+        return Problem(
+            f"DOCKER_HOST is {address()!r}, which names no engine of this host",
+            "set it to unix:///path/of/its/socket, or unset it",
+        )
     try:
         status, version = ask("/version")
     except PermissionError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -10,6 +11,8 @@ from emulator.runtimes.docker import engine
 from emulator.runtimes.processor import host_arch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from docker.api.client import APIClient
 
     from emulator.core.plan import NodePlan
@@ -63,6 +66,19 @@ def find(client: APIClient, name: str, arch: str, node: str) -> dict[str, Any]:
             fix=f"set `arch: {found['Architecture']}` for the node, or name another image",
         )
     return found
+
+
+@contextmanager
+def kept(node: NodePlan) -> Iterator[None]:
+    """Turn the engine's not having the node's image (any more) into HostError."""
+    from docker.errors import ImageNotFound
+
+    try:
+        yield
+    except ImageNotFound:
+        name = of(node)
+        fix = _build(name, node.arch or host_arch()) if name.startswith("emu/") else "load or pull it again"
+        raise HostError(f"image {name} was removed meanwhile", where=node.name, fix=fix) from None
 
 
 def _inspect(client: APIClient, name: str) -> dict[str, Any]:

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from emulator.core.children import reap_ended
 from emulator.core.errors import EmuError, LabError, RuntimeFailure
+from emulator.core.units import Size
 from emulator.runtimes import caps, cgroups, state
 from emulator.runtimes.base import NodeHandle, Usage
 from emulator.runtimes.cgroups import NodeGroups
-from emulator.runtimes.docker import container, engine, gate, image
+from emulator.runtimes.docker import container, ended, engine, gate, image, leftover, place, settle
 from emulator.runtimes.embedded import EmbeddedRuntime, rootfs, view
-from emulator.runtimes.namespaces import NamespacedNodes, gone
+from emulator.runtimes.namespaces import NamespacedNodes, gone, lives
 from emulator.runtimes.processor import host_arch
 from emulator.runtimes.state import NodeState
 
@@ -44,6 +45,10 @@ class DockerRuntime(NamespacedNodes):
 
     name = "docker"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: dict[tuple[LabId, str], Usage] = {}
+
     def probe(self) -> list[Problem]:
         """See `Runtime.probe`."""
         below = EmbeddedRuntime().probe()  # routers, switches and cgroups are ours
@@ -60,6 +65,7 @@ class DockerRuntime(NamespacedNodes):
         for root in self._hierarchies.roots:
             journal("cgroup", str(root / lab.cgroup))
         machines = [node for node in nodes if node.kind == "host"]
+        leftover.expect(lab)
         for node in machines:
             journal("container", container.name_of(lab, node.name))
         try:
@@ -72,6 +78,7 @@ class DockerRuntime(NamespacedNodes):
         self, client: APIClient, lab: LabId, plan: Plan, nodes: Sequence[NodePlan], machines: list[NodePlan],
         journal: Journal,
     ) -> dict[str, NodeHandle]:  # fmt: skip
+        by_files = place.by_files(client)
         images: dict[tuple[str, str], dict[str, Any]] = {}
         for node in machines:
             if (key := _image(node)) not in images:
@@ -82,7 +89,6 @@ class DockerRuntime(NamespacedNodes):
         known = state.read(lab)
         cgroups.prepare(self._hierarchies, lab)
         caps.weigh_lab(self._hierarchies, lab, sum(float(node.host_cpus) for node in machines))
-        by_files = self._by_files(client)
         hosts, binds = rootfs.hosts_file(plan.hosts), _binds()
 
         def make(node: NodePlan) -> NodeState:
@@ -95,11 +101,6 @@ class DockerRuntime(NamespacedNodes):
             for name, made in ((node.name, (known | made)[node.name]) for node in nodes)
         }
 
-    def _by_files(self, client: APIClient) -> bool:
-        """Whether the engine makes cgroups by their files, so that we can say where (systemd takes slices only)."""
-        with engine.told("the engine"):
-            return bool(client.info().get("CgroupDriver") == "cgroupfs")
-
     def _make(
         self, client: APIClient, lab: LabId, plan: Plan, node: NodePlan, found: Mapping[str, Any], hosts: str,
         binds: list[str], by_files: bool,
@@ -110,22 +111,15 @@ class DockerRuntime(NamespacedNodes):
         if by_files:
             caps.apply(self._hierarchies, lab, node)
         parent = f"/{lab.node_cgroup(node.name)}" if by_files else None
-        with engine.told(node.name):
+        with engine.told(node.name), image.kept(node):
             made = container.create(client, lab, node, found, given, binds, parent)
+        with engine.told(node.name):
             client.start(made)
             pid = int(client.inspect_container(made)["State"]["Pid"])
         netns = f"/proc/{pid}/ns/net"
-        try:
-            inode = Path(netns).stat().st_ino
-            if not by_files:
-                caps.set_all(NodeGroups.of_process(self._hierarchies, pid), node)
-            Path(f"/proc/{pid}/root/etc/hosts").write_text(hosts)
-        except (OSError, RuntimeFailure):
-            raise self._ended(client, node.name, made) from None
-        return NodeState(
+        state_of = NodeState(
             netns,
             pid=pid,
-            inode=inode,
             memory=int(node.memory),
             threads=node.threads,
             cwd=found["Config"]["WorkingDir"] or "/",
@@ -133,29 +127,33 @@ class DockerRuntime(NamespacedNodes):
             has_command=bool(node.command),
             container=made,
         )
+        try:
+            inode = Path(netns).stat().st_ino
+            if not place.is_here(pid, made):
+                raise FileNotFoundError(netns)
+            own = None if by_files else NodeGroups.of_process(self._hierarchies, pid)
+            Path(f"/proc/{pid}/root/etc/hosts").write_text(hosts)
+        except (OSError, RuntimeFailure):
+            raise self._missed(client, node.name, state_of) from None
+        if own is not None:
+            caps.set_all(own, node)
+        return replace(state_of, inode=inode)
 
-    def _ended(self, client: APIClient, node: str, made: str) -> RuntimeFailure:
-        """The error for a container that is not running: its exit status and its last words."""
+    def _missed(self, client: APIClient, node: str, found: NodeState) -> EmuError:
+        """The error for a container whose first process is not among this host's, or not any more."""
         with engine.told(node):
-            status = client.inspect_container(made)["State"]["ExitCode"]
-            said = container.last_words(client, made)
-        return RuntimeFailure(
-            f"its container ended with exit status {status} ({f'it said: {said}' if said else 'it said nothing'})",
-            where=node,
-            fix="mend its `image:` or `command:`; an image needs /bin/sh and a program that stays",
-        )
+            now = client.inspect_container(found.container)["State"]
+        if now["Running"] and now["Pid"] == found.pid and not place.is_here(found.pid, found.container):
+            return place.elsewhere(f"process {found.pid} of this host is not its")
+        return ended.reason(client, node, found)
 
     def start_commands(self, lab: LabId, plan: Plan) -> None:
         """Open every container's gate: its program starts, now that it has its links. Idempotent."""
-        started = lab.directory / state.STARTED
-        if started.exists():
-            return
         known = state.read(lab)
         names = {known[node.name].pid: node.name for node in plan.machines if node.name in known}
-        for pid in gate.open_all(self._hierarchies, names):
-            node = names[pid]
-            raise self._ended(engine.client(), node, known[node].container)
-        started.touch()
+        watched = {node.name for node in plan.machines if node.image or node.command}
+        watched |= {names[pid] for pid in gate.open_all(self._hierarchies, names)}
+        settle.check({name: known[name] for name in names.values() if name in watched})
 
     def signal_init(self, lab: LabId, node: str, sig: int) -> None:
         """See `NamespacedNodes.signal_init`; also while its program has not started yet."""
@@ -175,42 +173,56 @@ class DockerRuntime(NamespacedNodes):
     def enter(self, lab: LabId, node: str) -> EnterToken:
         """See `Runtime.enter`; where the container has ended, its last words are in the error."""
         found = self.host(lab, node)
-        if not Path(f"/proc/{found.pid}").exists():
+        if not lives(found):
+            kills = self._usage(lab, node, found).oom_kills
             try:
-                raise self._ended(engine.client(), node, found.container)
-            except EmuError as error:
-                raise RuntimeFailure(
-                    f"the node is gone ({error.what})", where=node, fix="see `emu status` and `emu logs`"
-                ) from None
+                why = ended.reason(engine.client(), node, found, kills)
+            except EmuError as error:  # the engine is away too
+                raise RuntimeFailure(f"the node is gone ({error.what})", where=node, fix=error.fix) from None
+            raise RuntimeFailure(f"the node is gone ({why.what})", where=node, fix="see `emu status` and `emu logs`")
         return replace(super().enter(lab, node), interpreter=INTERPRETER)
 
+    def groups(self, lab: LabId, node: str) -> NodeGroups:
+        """The cgroups that cap a node: ours, or under systemd the container's own, which go with it."""
+        ours = super().groups(lab, node)
+        if all(group.exists() for group in ours.all):
+            return ours
+        return self._joined(lab, self.host(lab, node), node)
+
     def _joined(self, _lab: LabId, found: NodeState, node: str) -> NodeGroups:
+        if not lives(found):
+            raise gone(node)
         try:
             return NodeGroups.of_process(self._hierarchies, found.pid)
         except RuntimeFailure:
             raise gone(node) from None
 
     def _usage(self, lab: LabId, name: str, node: NodeState) -> Usage:
-        if not all(group.exists() for group in self.groups(lab, name).all):
-            return self._leaf_usage(lab, name, node)
-        return super()._usage(lab, name, node)
-
-    def _leaf_usage(self, lab: LabId, name: str, node: NodeState) -> Usage:
-        """Under systemd the cgroup is the container's own, and goes with it."""
+        """As `Runtime.usage` has it; where the figures went with the container, those that this object read last."""
+        last = self._last.get((lab, name), Usage())
         try:
-            groups = NodeGroups.of_process(self._hierarchies, node.pid)
-            return caps.usage(groups, running=True, shared=state.shared(lab, name))
-        except (RuntimeFailure, FileNotFoundError):
-            return Usage(running=False)
+            read = super()._usage(lab, name, node)
+            # Under cgroup version 1 a count of OOM kills goes with the container's own group.
+            read = replace(read, oom_kills=max(read.oom_kills, last.oom_kills))
+        except RuntimeFailure:
+            read = replace(last, running=False, memory=Size(0), pids=0)
+        self._last[lab, name] = read
+        return read
 
     def remove(self, lab: LabId) -> list[str]:
         """See `Runtime.remove`. What is ours on the host goes even while no engine answers; then HostError says so."""
         removed: list[str] = []
         missing: EmuError | None = None
         try:
-            removed += remove_containers(engine.client(), lab)
+            client = engine.client()
         except EmuError as error:
-            missing = error if _had_containers(lab) else None
+            missing = leftover.unreachable(lab, error) if leftover.expected(lab) else None
+        else:
+            try:
+                removed += remove_containers(client, lab)
+                leftover.forget(lab)
+            except EmuError as error:
+                missing = error
         removed += EmbeddedRuntime().remove(lab)
         if missing is not None:
             raise missing
@@ -235,10 +247,6 @@ def remove_containers(client: APIClient, lab: LabId) -> list[str]:
     with engine.told("the engine"):
         found = container.of_lab(client, lab)
     return _in_parallel(end, found)
-
-
-def _had_containers(lab: LabId) -> bool:
-    return any(node.container for node in state.read(lab).values())
 
 
 def _image(node: NodePlan) -> tuple[str, str]:

@@ -158,7 +158,7 @@ def _remove_files(lab: LabId) -> list[str]:
         if place.is_dir():
             shutil.rmtree(place)
             removed.append(f"directory {place}")
-    for name in (state.FILE, state.FILE + ".new", state.DISK, state.DISK + ".new", state.STARTED):
+    for name in (state.FILE, state.FILE + ".new", state.DISK, state.DISK + ".new"):
         (lab.directory / name).unlink(missing_ok=True)
     _prune(lab.directory)
     return removed
