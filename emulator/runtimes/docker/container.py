@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.core.lab_id import ENV_LAB
 from emulator.runtimes import caps
-from emulator.runtimes.docker import gate
+from emulator.runtimes.docker import engine, gate
 from emulator.runtimes.docker.engine import LABEL_LAB, LABEL_NODE
 from emulator.runtimes.namespaces import CAPABILITIES
 
@@ -73,10 +73,9 @@ def create(
     return str(made["Id"])
 
 
-def of_lab(client: APIClient, lab: LabId) -> list[dict[str, Any]]:
-    """All containers of a lab, whatever their state."""
-    found: list[dict[str, Any]] = client.containers(all=True, filters={"label": f"{LABEL_LAB}={lab.name}"})
-    return found
+def of_lab(lab: LabId) -> list[dict[str, Any]]:
+    """All containers of a lab, whatever their state. Raises RuntimeFailure when no engine answers."""
+    return engine.containers(f"{LABEL_LAB}={lab.name}")
 
 
 def last_words(client: APIClient, container: str, lines: int = 5) -> str:

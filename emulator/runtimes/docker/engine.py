@@ -28,6 +28,8 @@ _DEFAULT = "unix:///var/run/docker.sock"
 LABEL_LAB, LABEL_NODE = "emu.lab", "emu.node"
 #: requests that one client has under way at once
 PARALLEL = 8
+#: seconds that a busy engine may take to answer
+PATIENCE = 120
 
 
 def address() -> str:
@@ -36,8 +38,8 @@ def address() -> str:
 
 
 class _Unix(http.client.HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=5)
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
         self._path = path
 
     def connect(self) -> None:
@@ -46,12 +48,13 @@ class _Unix(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
-def ask(path: str) -> tuple[int, Any]:
-    """GET a path of the engine's API: the status, and the JSON of the answer. Raises OSError when none answers."""
+def ask(path: str, method: str = "GET", seconds: float = 5) -> tuple[int, Any]:
+    """Ask a path of the engine's API: the status, and the JSON of the answer. Raises OSError when none answers."""
     scheme, _, rest = address().partition("://")
+    kind = _Unix if scheme == "unix" else http.client.HTTPConnection
     try:
-        with closing(_Unix(rest) if scheme == "unix" else http.client.HTTPConnection(rest, timeout=5)) as connection:
-            connection.request("GET", path)
+        with closing(kind(rest, timeout=seconds)) as connection:
+            connection.request(method, path)
             answer = connection.getresponse()
             body = answer.read()
             return answer.status, json.loads(body) if body[:1] in (b"{", b"[") else None
@@ -67,6 +70,12 @@ def is_there() -> bool:
 
 def problem() -> Problem | None:
     """What keeps the engine from being used; None = it answers and is new enough."""
+    found = _api()
+    return found if isinstance(found, Problem) else None
+
+
+def _api() -> str | Problem:
+    """The newest version of the API that the engine speaks, or why it cannot be used."""
     scheme, there, rest = address().partition("://")
     if scheme not in ("unix", "tcp", "http") or not there or not rest:
         return Problem(
@@ -86,40 +95,56 @@ def problem() -> Problem | None:
         return Problem(f"what answers at {address()} is no Docker engine", "set DOCKER_HOST to one")
     api = str(version.get("ApiVersion", "0"))
     if _number(api) < _number(OLDEST_API):
-        fix = f"install Docker 20.10 or newer (API {OLDEST_API})"
-        return Problem(f"the engine is too old (API {api})", fix)
-    return None
+        return Problem(f"the engine is too old (API {api})", f"install Docker 20.10 or newer (API {OLDEST_API})")
+    return api
+
+
+def order(path: str, method: str = "GET") -> tuple[int, Any]:
+    """As `ask`, of a busy engine; raises RuntimeFailure when none answers."""
+    try:
+        return ask(path, method, PATIENCE)
+    except OSError as error:
+        raise RuntimeFailure(
+            f"the engine does not answer ({error.strerror or error})", fix="start it again, then `emu status`"
+        ) from None
+
+
+def containers(label: str) -> list[dict[str, Any]]:
+    """All containers with a label ("key" or "key=value"), whatever their state. Raises RuntimeFailure."""
+    wanted = {"all": 1, "filters": json.dumps({"label": [label]})}
+    status, found = order("/containers/json?" + urlencode(wanted))
+    if status != 200:
+        raise RuntimeFailure(f"the engine does not list its containers (status {status})", fix="see the engine's log")
+    return list(found)
 
 
 def find_labs() -> list[str]:
     """Names of the labs that have containers; none when no engine answers."""
-    if not is_there():
-        return []
-    wanted = {"all": 1, "filters": json.dumps({"label": [LABEL_LAB]})}
     try:
-        status, found = ask("/containers/json?" + urlencode(wanted))
-    except OSError:
+        return sorted({item["Labels"][LABEL_LAB] for item in containers(LABEL_LAB)}) if is_there() else []
+    except RuntimeFailure:
         return []
-    return sorted({item["Labels"][LABEL_LAB] for item in found}) if status == 200 else []
 
 
 def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
-def require() -> None:
-    """Raises HostError when no engine can be used."""
-    if found := problem():
+def require() -> str:
+    """The version of the API to speak; raises HostError when no engine can be used."""
+    found = _api()
+    if isinstance(found, Problem):
         raise HostError(found.fact, fix=found.fix)
+    return found
 
 
 def client() -> APIClient:
     """A client of the engine's API; raises HostError when none can be used."""
-    require()
+    api = require()
     from docker.api.client import APIClient
 
     with told("the engine"):
-        return APIClient(base_url=address(), version="auto", timeout=120, num_pools=4, max_pool_size=PARALLEL)
+        return APIClient(base_url=address(), version=api, timeout=PATIENCE, num_pools=4, max_pool_size=PARALLEL)
 
 
 @contextmanager

@@ -7,19 +7,19 @@ as for an embedded node: so the figures outlive the container, and its processes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from emulator.core.children import reap_ended
-from emulator.core.errors import EmuError, LabError, RuntimeFailure
+from emulator.core.errors import EmuError, HostError, LabError, RuntimeFailure
 from emulator.core.units import Size
 from emulator.runtimes import caps, cgroups, state
 from emulator.runtimes.base import NodeHandle, Usage
 from emulator.runtimes.cgroups import NodeGroups
 from emulator.runtimes.docker import container, ended, engine, gate, image, leftover, place, settle
+from emulator.runtimes.docker.parallel import in_parallel
+from emulator.runtimes.docker.remove import remove_containers
 from emulator.runtimes.embedded import EmbeddedRuntime, rootfs, view
 from emulator.runtimes.namespaces import NamespacedNodes, gone, lives
 from emulator.runtimes.processor import host_arch
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 #: the Python of a container that runs roles
 INTERPRETER = "python3"
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class DockerRuntime(NamespacedNodes):
@@ -58,7 +56,7 @@ class DockerRuntime(NamespacedNodes):
     def create(self, lab: LabId, plan: Plan, nodes: Sequence[NodePlan], journal: Journal) -> Mapping[str, NodeHandle]:
         """See `Runtime.create`. Raises LabError when the lab is there already, HostError and RuntimeFailure."""
         client = engine.client()
-        if state.read(lab) or container.of_lab(client, lab):
+        if state.read(lab) or container.of_lab(lab):
             raise LabError(
                 f"nodes of a lab named {lab.name!r} are there already", fix=f"remove them with `emu down {lab.name}`"
             )
@@ -94,7 +92,7 @@ class DockerRuntime(NamespacedNodes):
         def make(node: NodePlan) -> NodeState:
             return self._make(client, lab, plan, node, images[_image(node)], hosts, binds, by_files)
 
-        made = dict(zip([node.name for node in machines], _in_parallel(make, machines), strict=True))
+        made = dict(zip([node.name for node in machines], in_parallel(make, machines), strict=True))
         state.write(lab, known | made)
         return {
             name: NodeHandle(name, made.netns, made.pid or None)
@@ -214,39 +212,16 @@ class DockerRuntime(NamespacedNodes):
         removed: list[str] = []
         missing: EmuError | None = None
         try:
-            client = engine.client()
-        except EmuError as error:
+            removed += remove_containers(lab)
+            leftover.forget(lab)
+        except HostError as error:
             missing = leftover.unreachable(lab, error) if leftover.expected(lab) else None
-        else:
-            try:
-                removed += remove_containers(client, lab)
-                leftover.forget(lab)
-            except EmuError as error:
-                missing = error
+        except EmuError as error:
+            missing = error
         removed += EmbeddedRuntime().remove(lab)
         if missing is not None:
             raise missing
         return removed
-
-
-def remove_containers(client: APIClient, lab: LabId) -> list[str]:
-    """Remove all containers that bear the lab's label; returns what was removed."""
-
-    def end(made: Mapping[str, Any]) -> str:
-        from docker.errors import APIError
-
-        name = str(made["Names"][0]).lstrip("/") if made.get("Names") else str(made["Id"])[:12]
-        with engine.told(name):
-            try:
-                client.remove_container(made["Id"], force=True, v=True)
-            except APIError as error:
-                if error.status_code not in (404, 409):  # it has gone, or is just going
-                    raise
-        return f"container {name}"
-
-    with engine.told("the engine"):
-        found = container.of_lab(client, lab)
-    return _in_parallel(end, found)
 
 
 def _image(node: NodePlan) -> tuple[str, str]:
@@ -262,15 +237,3 @@ def _binds() -> list[str]:
         wanted.append(Path(shown.cwd))
     wanted[0].mkdir(parents=True, exist_ok=True)
     return [f"{path}:{path}:ro" for path in wanted]
-
-
-def _in_parallel(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Do `work` for all, a few at once; the first error is raised when all have ended.
-
-    Meanwhile the programs that this process started in nodes are reaped: a container ends only when all in it are.
-    """
-    with ThreadPoolExecutor(engine.PARALLEL) as pool:
-        futures = [pool.submit(work, item) for item in items]
-        while wait(futures, timeout=0.02).not_done:
-            reap_ended()
-    return [future.result() for future in futures]
