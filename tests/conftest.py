@@ -35,6 +35,16 @@ def _has(name: str) -> bool:
         from emulator.runtimes.processor import host_arch
 
         return engine.is_there() and image.is_there(f"{image.PLAIN}:{host_arch()}")
+    if name == "docker-arm64":
+        from emulator.runtimes.docker import engine, image
+
+        return _has("qemu-aarch64") and engine.is_there() and image.is_there(f"{image.PLAIN}:arm64")
+    if name == "qemu-aarch64":
+        from emulator.runtimes import binfmt
+
+        return binfmt.host_arch() != "arm64" and not binfmt.problems("arm64")
+    if name == "aarch64-gcc":
+        return shutil.which("aarch64-linux-gnu-gcc") is not None
     if shutil.which(name):
         return True
     if name in ("npm", "ping", "iperf3"):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import HostError
+from emulator.runtimes import binfmt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +20,6 @@ ADD root.tar /
 ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 CMD ["sh"]
 """
-_HANDLERS = Path("/proc/sys/fs/binfmt_misc/qemu-aarch64")
 
 
 def tar(arch: str, foreign: bool, cache: Path, say: Callable[[str], None]) -> Path:
@@ -29,11 +29,10 @@ def tar(arch: str, foreign: bool, cache: Path, say: Callable[[str], None]) -> Pa
         return kept
     if shutil.which("mmdebstrap") is None:
         raise HostError("mmdebstrap is not installed", fix="apt install mmdebstrap, or give --base an image")
-    if foreign and not _HANDLERS.exists():
-        raise HostError(
-            f"programs for {arch} do not run here (no binfmt entry)",
-            fix="apt install qemu-user-static binfmt-support arch-test, and `update-binfmts --enable qemu-aarch64`",
-        )
+    if foreign:
+        binfmt.require(arch)
+        if shutil.which("arch-test") is None:
+            raise HostError("mmdebstrap needs arch-test for another processor", fix="apt install arch-test")
     cache.mkdir(parents=True, exist_ok=True)
     partial = kept.with_suffix(".partial.tar")
     say(f"making a Debian {SUITE} for {arch} (half a minute; two under QEMU)")

@@ -54,6 +54,7 @@ def _runtimes() -> Iterator[Check]:
     for problem in problems:
         yield Check("runtime embedded", "bad", problem.fact, problem.fix)
     yield _docker()
+    yield _arm64()
     yield Check("runtime fake", "ok", "always works (roles on a virtual clock, no isolation)")
 
 
@@ -68,6 +69,31 @@ def _docker() -> Check:
     if not ours:
         return Check("runtime docker", "note", "an engine answers, without images of emu", "emu images build")
     return Check("runtime docker", "ok", f"an engine answers, and has {', '.join(ours)}")
+
+
+def _arm64() -> Check:
+    """Whether nodes with `arch: arm64` run, as the cores of the devices that ship."""
+    from emulator.devices import cores
+    from emulator.devices.profile import names, profile
+    from emulator.runtimes import binfmt
+    from emulator.runtimes.processor import host_arch
+
+    devices = {name: core for name in names() if (core := profile(name).cpu_model)}
+    if host_arch() == "arm64":
+        here = cores.of_host()
+        alike = [name for name, core in devices.items() if here == (core,)]
+        fact = f"run natively, on {' and '.join(here) or 'an unknown core'}"
+        if alike:
+            return Check("arm64 nodes", "ok", f"{fact}: the core of {', '.join(alike)}")
+        return Check("arm64 nodes", "note", f"{fact}: no device's core, so it may take what a device does not")
+    for problem in binfmt.problems("arm64"):
+        return Check("arm64 nodes", "note", f"do not run: {problem.fact}", problem.fix)
+    found, known = binfmt.entry("arm64"), binfmt.cores("arm64")
+    by = f"run by {binfmt.version('arm64')}" + (f" ({found.path.name}, flags {found.flags})" if found else "")
+    lacking = [f"{core} ({name})" for name, core in devices.items() if core not in known]
+    if lacking:
+        return Check("arm64 nodes", "note", f"{by}, without {', '.join(lacking)}", "install a newer qemu-user-static")
+    return Check("arm64 nodes", "ok", f"{by}, as {', '.join(sorted(set(devices.values())))}")
 
 
 def _links() -> Iterator[Check]:

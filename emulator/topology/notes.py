@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from emulator.devices import cores
+from emulator.devices.profile import UNLIMITED, profile
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -36,6 +39,7 @@ def of(
     memory = sum(worth[name].memory for name in asked)
     if memory > host.memory:
         yield f"the nodes' memory adds up to {memory / 2**30:.1f} GiB, and this host has {host.memory / 2**30:.1f} GiB"
+    yield from _other_core(settled)
     open_links = [name for name, way in lines.items() if way.up.rate is None or way.down.rate is None]
     if open_links:
         yield f"{some(open_links)}: no rate is set, so nothing limits it"
@@ -44,6 +48,21 @@ def of(
     commands = [name for name in nodes if "restart" in settled[name].values and "command" not in settled[name].values]
     if commands:
         yield f"{some(commands)}: `restart` has no effect without a `command`"
+
+
+def _other_core(settled: Mapping[str, Settled]) -> Iterator[str]:
+    """ARM64 nodes of an ARM64 host run on its own core, whatever their device has."""
+    here = cores.of_host()
+    wanted: dict[str, list[str]] = {}
+    for name, node in settled.items():
+        core = profile(node.values.get("device", UNLIMITED)).cpu_model if node.values.get("arch") == "arm64" else ""
+        if here and core and here != (core,):
+            wanted.setdefault(core, []).append(name)
+    for core, names in wanted.items():
+        yield (
+            f"{some(names)}: the device's core is {core}, and programs run on this host's {' and '.join(here)}, "
+            "which may take instructions that the device does not"
+        )
 
 
 def _slower(worth: Mapping[str, Caps], host: HostSpeed, time_scale: float) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.core.errors import EmuError, HostError, LabError, RuntimeFailure
 from emulator.core.units import Size
-from emulator.runtimes import caps, cgroups, state
+from emulator.runtimes import binfmt, caps, cgroups, state
 from emulator.runtimes.base import NodeHandle, Usage
 from emulator.runtimes.cgroups import NodeGroups
 from emulator.runtimes.docker import container, ended, engine, gate, image, leftover, place, settle
@@ -60,6 +60,7 @@ class DockerRuntime(NamespacedNodes):
             raise LabError(
                 f"nodes of a lab named {lab.name!r} are there already", fix=f"remove them with `emu down {lab.name}`"
             )
+        _require_processors(nodes)
         for root in self._hierarchies.roots:
             journal("cgroup", str(root / lab.cgroup))
         machines = [node for node in nodes if node.kind == "host"]
@@ -227,6 +228,14 @@ class DockerRuntime(NamespacedNodes):
 def _image(node: NodePlan) -> tuple[str, str]:
     """The image that a node runs, and the processor that it is for."""
     return image.of(node), node.arch or host_arch()
+
+
+def _require_processors(nodes: Sequence[NodePlan]) -> None:
+    """Raises HostError where this host does not run a node's programs, or QEMU cannot be its device's core."""
+    foreign = [node for node in nodes if node.arch not in ("", host_arch())]
+    for arch in sorted({node.arch for node in foreign}):
+        of_arch = [node for node in foreign if node.arch == arch]
+        binfmt.require(arch, [(node.name, dict(node.env).get("QEMU_CPU", node.cpu_model)) for node in of_arch])
 
 
 def _binds() -> list[str]:
