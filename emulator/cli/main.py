@@ -22,6 +22,7 @@ from emulator.cli import (
     experiment,
     forward,
     images,
+    isa_check,
     link,
     logs,
     report,
@@ -65,6 +66,7 @@ app.command("validate", rich_help_panel=FILES)(validate.validate)
 app.add_typer(topology.app, name="topology", rich_help_panel=FILES)
 app.command("schema", rich_help_panel=FILES)(schema.schema)
 app.command("doctor", rich_help_panel=FILES)(doctor.doctor)
+app.command("isa-check", rich_help_panel=FILES)(isa_check.isa_check)
 
 
 @app.callback(invoke_without_command=True)

@@ -137,8 +137,10 @@ def cores(arch: str, ask: Ask | None = None) -> list[str]:
     return [words[0] for line in said.splitlines() if len(words := line.split()) == 1]
 
 
-def asking(arch: str) -> Ask:
-    """Runs `program(arch)` by the kernel, with an environment; what QEMU says about that is the answer."""
+def asking(arch: str, interpreter: str = "") -> Ask:
+    """Runs `program(arch)` by the kernel, or an interpreter, with an environment; what QEMU then says is the answer."""
+
+    words = [interpreter] if interpreter else []
 
     def ask(environment: dict[str, str]) -> Answer:
         # In memory: /tmp may forbid programs.
@@ -151,7 +153,8 @@ def asking(arch: str) -> Ask:
             os.close(file)
         try:
             done = subprocess.run(
-                [f"/proc/self/fd/{readable}"], pass_fds=[readable], env={"PATH": os.defpath, **environment},
+                [*words, f"/proc/self/fd/{readable}"], pass_fds=[readable],
+                env={"PATH": os.defpath, **environment},
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20, check=False,
             )  # fmt: skip
         except OSError as error:

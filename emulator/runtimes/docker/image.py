@@ -41,24 +41,7 @@ def find(client: APIClient, name: str, arch: str, node: str) -> dict[str, Any]:
 
     Raises HostError when it cannot be had and RuntimeFailure when it is for another processor than `arch`.
     """
-    from docker.errors import DockerException, ImageNotFound
-    from requests.exceptions import RequestException
-
-    try:
-        found = _inspect(client, name)
-    except ImageNotFound:
-        ours = name.startswith("emu/")
-        try:
-            if ours:
-                raise HostError(f"image {name} has not been built", where=node, fix=_build(name, arch))
-            client.pull(name, platform=f"linux/{arch}")
-            found = _inspect(client, name)
-        except (DockerException, RequestException) as error:
-            raise HostError(
-                f"image {name} is not there and cannot be pulled ({_short(error)})",
-                where=node,
-                fix="check its name and the network, or load it (docker load)",
-            ) from None
+    found = have(client, name, arch, node)
     if found["Architecture"] != arch:
         raise RuntimeFailure(
             f"image {name} is for {found['Architecture']}, not {arch}",
@@ -79,6 +62,28 @@ def kept(node: NodePlan) -> Iterator[None]:
         name = of(node)
         fix = _build(name, node.arch or host_arch()) if name.startswith("emu/") else "load or pull it again"
         raise HostError(f"image {name} was removed meanwhile", where=node.name, fix=fix) from None
+
+
+def have(client: APIClient, name: str, arch: str, where: str) -> dict[str, Any]:
+    """The image's description, whatever its processor, pulled for `arch` if need be; raises HostError."""
+    from docker.errors import DockerException, ImageNotFound
+    from requests.exceptions import RequestException
+
+    try:
+        return _inspect(client, name)
+    except ImageNotFound:
+        ours = name.startswith("emu/")
+        try:
+            if ours:
+                raise HostError(f"image {name} has not been built", where=where, fix=_build(name, arch))
+            client.pull(name, platform=f"linux/{arch}")
+            return _inspect(client, name)
+        except (DockerException, RequestException) as error:
+            raise HostError(
+                f"image {name} is not there and cannot be pulled ({_short(error)})",
+                where=where,
+                fix="check its name and the network, or load it (docker load)",
+            ) from None
 
 
 def _inspect(client: APIClient, name: str) -> dict[str, Any]:

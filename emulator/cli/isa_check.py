@@ -1,0 +1,68 @@
+"""`emu isa-check`: what dies on a device's core, before a run does."""
+
+from __future__ import annotations
+
+import typer
+
+_MARKS = {"ok": "[green]ok  [/]", "unknown": "[yellow]note[/]", "dies": "[red]bad [/]", "late": "[red]bad [/]"}
+
+
+def isa_check(
+    subjects: list[str] = typer.Argument(
+        metavar="IMAGE|WHEEL|PROGRAM...", help="Images, ARM64 wheels (.whl), shared libraries (.so), ELF programs."
+    ),
+    device: str = typer.Option("rpi-4", "--device", "-d", help="Device whose core is asked for."),
+    image: str | None = typer.Option(
+        None, "--image", help="What wheels, libraries and programs are put into (default: emu/torch or emu/base)."
+    ),
+    arguments: str = typer.Option("", "--args", help="Arguments of a program, as a shell takes them."),
+    timeout: float = typer.Option(300.0, "--timeout", min=1, help="Seconds that each may take."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a list."),
+) -> None:
+    """Run programs and import packages on a device's exact core, and tell what dies, e.g. of SIGILL.
+
+    Every package of an image is imported in a process of its own, with its compiled modules; numpy and torch also
+    compute. Wheels see each other and the image's packages. A static program runs on this host with your rights,
+    all else in a container without network. QEMU is the core, or this host itself where it has it. Exit status 1 if
+    something dies, or nothing can be learnt of what was named. QEMU's cores have AES and SHA instructions; the
+    Pi 3 and 4 have not, and a program that uses them unasked is not caught.
+    """
+    import shlex
+
+    from rich.markup import escape
+
+    from emulator.cli.console import console
+    from emulator.core.errors import UsageError
+    from emulator.isa import check as isa
+    from emulator.isa.finding import Finding, verdict
+    from emulator.isa.target import of_device
+
+    target = of_device(device)
+    request = isa.read(subjects, image)
+    try:
+        words = shlex.split(arguments)
+    except ValueError as error:
+        raise UsageError(str(error), where="--args", fix="close the quotes") from None
+    if words and not request.programs:
+        raise UsageError("only a program has arguments", where="--args", fix="name a program, or leave it out")
+    screen = console()
+
+    def say(line: str) -> None:
+        if not as_json:
+            screen.print(line, highlight=False)
+
+    found: list[Finding] = []
+    for one in isa.check(request, target, base=image, seconds=timeout, arguments=words, say=say):
+        found.append(one)
+        say(f"{_MARKS[one.outcome]} {escape(f'{one.title:<28} {one.words}')}")
+    good = not any(one.bad for one in found)
+    last = verdict(found, str(target), target.core)
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        facts = {"device": target.device, "core": target.core, "ok": good, "verdict": last}
+        print(json.dumps(facts | {"findings": [asdict(one) for one in found]}, indent=1))
+    say(last)
+    if not good:
+        raise typer.Exit(1)
