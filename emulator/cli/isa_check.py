@@ -46,23 +46,28 @@ def isa_check(
     if words and not request.programs:
         raise UsageError("only a program has arguments", where="--args", fix="name a program, or leave it out")
     screen = console()
+    how: list[str] = []
 
     def say(line: str) -> None:
+        how.append(line)
+        show(line)
+
+    def show(line: str) -> None:
         if not as_json:
             screen.print(line, highlight=False)
 
     found: list[Finding] = []
     for one in isa.check(request, target, base=image, seconds=timeout, arguments=words, say=say):
         found.append(one)
-        say(f"{_MARKS[one.outcome]} {escape(f'{one.title:<28} {one.words}')}")
+        show(f"{_MARKS[one.outcome]} {escape(f'{one.title:<28} {one.words}')}")
     good = not any(one.bad for one in found)
     last = verdict(found, str(target), target.core)
     if as_json:
         import json
         from dataclasses import asdict
 
-        facts = {"device": target.device, "core": target.core, "ok": good, "verdict": last}
+        facts = {"device": target.device, "core": target.core, "ok": good, "verdict": last, "how": how}
         print(json.dumps(facts | {"findings": [asdict(one) for one in found]}, indent=1))
-    say(last)
+    show(last)
     if not good:
         raise typer.Exit(1)

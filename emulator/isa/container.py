@@ -28,7 +28,8 @@ _SHELL = f"""
 ulimit -c 0
 limit=$1; shift
 if [ "$limit" = 0 ]; then "$@"; else timeout -s KILL "$limit" "$@"; fi
-echo; echo "{_END}$?"
+status=$?
+echo; echo "{_END}$status"
 """
 
 
@@ -42,7 +43,7 @@ class Box:
 
 def find(client: APIClient, name: str, arch: str) -> dict[str, Any]:
     """The image, pulled if need be; raises HostError when it cannot be had, UsageError for another processor's."""
-    found = image.have(client, name, arch, name)
+    found = image.have(client, name, arch, "")
     if found["Architecture"] != arch:
         raise UsageError(
             f"the image is for {found['Architecture']}, and the device runs {arch}",
@@ -108,8 +109,12 @@ def _create(
 def _remove(client: APIClient, made: str) -> None:
     from docker.errors import APIError
 
-    with suppress(APIError):  # it has gone by itself, or is just going
-        client.remove_container(made, force=True, v=True)
+    with suppress(APIError):  # 404: it has gone by itself
+        try:
+            client.remove_container(made, force=True, v=True)
+        except APIError as error:
+            if error.status_code == 409:  # it is just going
+                client.wait(made, timeout=60, condition="removed")
 
 
 def _lines(stream: Iterator[tuple[bytes | None, bytes | None]], box: Box) -> Iterator[str]:

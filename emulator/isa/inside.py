@@ -49,7 +49,8 @@ def installed(only_below: list[str] | None) -> list[Subject]:
         subject = Subject(name, one.version)
         files = [str(file) for file in one.files or ()]
         listed = (one.read_text("top_level.txt") or "").split()
-        subject.modules = [word for word in listed if _NAME.fullmatch(word)] or modules(files)
+        tops = [word for word in listed if _NAME.fullmatch(word)] or modules(files)
+        subject.modules = sorted(tops, key=lambda top: (top.lower() != name.lower().replace("-", "_"), top))
         subject.extensions = extensions(files)
         found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), subject)
     return [found[key] for key in sorted(found)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 import tarfile
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -36,20 +37,23 @@ class Wheel:
         return False
 
     def pack(self, archive: tarfile.TarFile, folder: str) -> None:
-        """Add its contents, below `folder`, where an installer would put them."""
-        with zipfile.ZipFile(self.path) as opened:
-            for item in opened.infolist():
-                place = _installed(item.filename)
-                if place is None or item.is_dir():
-                    continue
-                entry = tarfile.TarInfo(f"{folder}/{place}")
-                entry.size, entry.mode = item.file_size, 0o755 if item.external_attr >> 16 & stat.S_IXUSR else 0o644
-                with opened.open(item) as content:
-                    archive.addfile(entry, content)
+        """Add its contents, below `folder`, where an installer would put them; raises UsageError if it is damaged."""
+        try:
+            with zipfile.ZipFile(self.path) as opened:
+                for item in opened.infolist():
+                    place = _installed(item.filename)
+                    if place is None or item.is_dir():
+                        continue
+                    entry = tarfile.TarInfo(f"{folder}/{place}")
+                    entry.size, entry.mode = item.file_size, 0o755 if item.external_attr >> 16 & stat.S_IXUSR else 0o644
+                    with opened.open(item) as content:
+                        archive.addfile(entry, content)
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError):
+            raise UsageError("the wheel is damaged", where=str(self.path), fix="fetch it again") from None
 
 
 def read(path: Path) -> Wheel:
-    """The wheel; raises UsageError for one that is damaged, or for another system than Linux on ARM64."""
+    """The wheel, not looked into; raises UsageError for one of another system than Linux on ARM64."""
     parts = path.name.removesuffix(".whl").split("-")
     if len(parts) not in (5, 6):
         raise UsageError(
@@ -63,13 +67,6 @@ def read(path: Path) -> Wheel:
             fix=f"fetch that one: pip download --no-deps --only-binary=:all: --platform manylinux_2_28_aarch64 "
             f"--python-version 311 {parts[0]}=={parts[1]}",
         )
-    try:
-        with zipfile.ZipFile(path) as opened:
-            damaged = opened.testzip() is not None
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError):
-        damaged = True
-    if damaged:
-        raise UsageError("the wheel is damaged", where=str(path), fix="fetch it again")
     return Wheel(path, parts[0], parts[1], pythons, abis, platforms)
 
 
