@@ -54,7 +54,7 @@ def isa_check(
 
     def show(line: str) -> None:
         if not as_json:
-            screen.print(line, highlight=False)
+            screen.print(line, highlight=False, soft_wrap=True)
 
     found: list[Finding] = []
     for one in isa.check(request, target, base=image, seconds=timeout, arguments=words, say=say):

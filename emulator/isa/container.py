@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.errors import UsageError
+from emulator.isa.finding import Finding
 from emulator.runtimes.docker import engine, image
 
 if TYPE_CHECKING:
@@ -80,6 +81,16 @@ def run(
                 yield from _lines(stream, box)
             finally:
                 _remove(client, made)
+
+
+def shell_died(box: Box, name: str) -> Finding:
+    """The finding for a container whose shell did not come to its end; raises UsageError where there is none in it."""
+    if "Illegal instruction" in box.errors:
+        return Finding(name, "/bin/sh", "dies", signal="SIGILL", step="starting the container", given=True)
+    said = " ".join(box.errors.split())[-200:]
+    raise UsageError(
+        f"its /bin/sh did not run ({said or 'it said nothing'})", where=name, fix="the check needs a shell in the image"
+    )
 
 
 def _create(

@@ -86,7 +86,7 @@ def verdict(findings: list[Finding], target: str, core: str) -> str:
     unknown = [finding.title for finding in findings if finding.outcome == "unknown"]
     checked = len(findings) - len(unknown)
     if not checked:
-        return "nothing could be checked: see above"
+        return f"nothing could be checked: {', '.join(unknown)}"
     rest = f"; not checked: {', '.join(unknown)}" if unknown else ""
     return f"nothing dies on {target} of {checked} checked{rest}"
 

@@ -57,17 +57,19 @@ def check(
         environment["PYTHONPATH"] = f"{site}:{own}" if own else site
     command = ["python3", f"{container.FOLDER}/inside.py", json.dumps(task)]
     box = container.Box()
-    begun = False
+    subjects: int | None = None
     with closing(container.run(client, found, command, environment, pack, box)) as lines:
         for line in lines:
             told = _read(line, name)
             if "python" in told:
-                begun = True
+                subjects = told["subjects"]
                 _check_python(wheels, told["python"], name)
             else:
                 yield finding(told, name, given)
-    if not begun or box.status != 0:
-        yield _dead(box, name, target, begun)
+    if subjects is None or box.status != 0:
+        yield _dead(box, name, target, subjects is not None)
+    elif not subjects:
+        yield Finding(name, name, "unknown", detail="no Python package is installed in it", given=True)
 
 
 def finding(told: Mapping[str, Any], subject: str, given: bool) -> Finding:
@@ -112,7 +114,7 @@ def _check_python(wheels: Sequence[Wheel], version: str, name: str) -> None:
 def _dead(box: container.Box, name: str, target: Target, begun: bool) -> Finding:
     """The image's own shell or Python ended before all was checked."""
     if box.status is None:
-        return Finding(name, "/bin/sh", "dies", signal="a signal", step="starting the container", given=True)
+        return container.shell_died(box, name)
     if box.status > 128:
         step = "checking" if begun else "starting"
         return Finding(name, "python3", "dies", signal=signal_name(box.status - 128), step=step, given=True)

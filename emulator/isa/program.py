@@ -79,7 +79,7 @@ def check_in_image(
     took = clock.now() - began
     status = box.status
     if status is None:
-        return Finding(image, "/bin/sh", "dies", signal="a signal", step="starting the container", given=True)
+        return container.shell_died(box, image)
     if status > 128:
         status = None if status == 128 + signal.SIGKILL and took >= limit else 128 - status
     return _finding(path, image, status, "\n".join([*output, box.errors]), took)
