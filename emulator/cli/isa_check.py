@@ -21,11 +21,14 @@ def isa_check(
 ) -> None:
     """Run programs and import packages on a device's exact core, and tell what dies, e.g. of SIGILL.
 
-    Every package of an image is imported in a process of its own, with its compiled modules; numpy and torch also
-    compute. Wheels see each other and the image's packages. A static program runs on this host with your rights,
-    all else in a container without network. QEMU is the core, or this host itself where it has it. Exit status 1 if
-    something dies, or nothing can be learnt of what was named. QEMU's cores have AES and SHA instructions; the
-    Pi 3 and 4 have not, and a program that uses them unasked is not caught.
+    An image's packages are imported one by one, numpy and torch also compute.
+    Wheels see each other and the image's packages. A static program runs on
+    this host with your rights, all else in a container without network.
+
+    Exit status 1 if something dies, or nothing was learnt of what was named.
+
+    Not caught: code that this does not reach, and AES and SHA instructions,
+    which QEMU's cores have and the Pi 3 and 4 have not.
     """
     import shlex
 
