@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import UsageError
-from emulator.isa import elf, wheel
+from emulator.isa import elf, packages, program, wheel
 from emulator.isa.target import ARCH, for_programs, in_containers
 from emulator.runtimes.docker import engine, image
 
@@ -39,6 +39,8 @@ def read(subjects: Sequence[str], base: str | None) -> Request:
     request = Request()
     for text in subjects:
         path = Path(text)
+        if not text.strip():
+            raise UsageError("an empty name was given", fix="name an image, a wheel, a library or a program")
         if path.is_dir():
             raise UsageError(f"{text} is a directory", fix="name an image, a wheel, a library or a program")
         if not path.exists():
@@ -70,16 +72,12 @@ def check(
         _, by = for_programs(target)
         say(f"programs as {target}, by {by}")
     for path in here:
-        from emulator.isa import program
-
         yield program.check(path, arguments, target, seconds)
     inside = [path for path, _ in request.programs if path not in here]
     if not (inside or request.images or request.wheels or request.libraries):
         return
     by = in_containers(target)
     client = engine.client()
-    from emulator.isa import packages, program
-
     for path in inside:
         assert base is not None, "read() refuses such a program without an image"
         say(f"{path.name} in {base} as {target}, by {by}")

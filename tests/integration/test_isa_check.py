@@ -121,7 +121,13 @@ def test_a_dynamic_program_and_a_library_in_an_image(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("docker", "qemu-aarch64")
-def test_an_image_for_another_processor_is_refused() -> None:
+def test_images_that_cannot_be_checked_are_one_sentence() -> None:
+    for image, said in {
+        "Foo Bar": "emu: the engine refuses the image (no such image: Foo Bar: invalid reference format",
+        "emu/nowhere": "emu: image emu/nowhere:arm64 has not been built; build it with `emu images build nowhere",
+    }.items():
+        done = emu("isa-check", image, check=False)
+        assert done.returncode == 20 and done.stderr.startswith(said)
     done = emu("isa-check", "emu/base:amd64", check=False)
     assert done.returncode == 2
     assert "emu/base:amd64: the image is for amd64, and the device runs arm64; name one for arm64" in done.stderr

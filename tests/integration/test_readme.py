@@ -51,7 +51,7 @@ def test_every_command_it_names_exists() -> None:
     from emulator.cli.main import app
 
     known = {command.name for command in app.registered_commands} | {group.name for group in app.registered_groups}
-    named = set(re.findall(r"`emu ([a-z]+)", README))
+    named = set(re.findall(r"`emu ([a-z-]+)", README))
     assert named and named <= known
 
 

@@ -84,8 +84,9 @@ def test_elf_files_are_told_apart(tmp_path: Path) -> None:
     assert elf.read(shared) == elf.Elf("arm64", library=True)
     (tmp_path / "short").write_bytes(b"\x7fELF")
     (tmp_path / "cut").write_bytes(static.read_bytes()[:80])
+    (tmp_path / "far").write_bytes(static.read_bytes()[:32] + b"\xff" * 8 + static.read_bytes()[40:])
     (tmp_path / "text").write_text("#!/bin/sh\n")
-    assert [elf.read(tmp_path / name) for name in ("short", "cut", "text")] == [None, None, None]
+    assert [elf.read(tmp_path / name) for name in ("short", "cut", "far", "text")] == [None] * 4
 
 
 def test_what_is_named_is_told_apart(tmp_path: Path) -> None:

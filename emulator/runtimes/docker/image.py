@@ -72,18 +72,19 @@ def have(client: APIClient, name: str, arch: str, where: str) -> dict[str, Any]:
     try:
         return _inspect(client, name)
     except ImageNotFound:
-        ours = name.startswith("emu/")
-        try:
-            if ours:
-                raise HostError(f"image {name} has not been built", where=where, fix=_build(name, arch))
-            client.pull(name, platform=f"linux/{arch}")
-            return _inspect(client, name)
-        except (DockerException, RequestException) as error:
-            raise HostError(
-                f"image {name} is not there and cannot be pulled ({_short(error)})",
-                where=where,
-                fix="check its name and the network, or load it (docker load)",
-            ) from None
+        if name.startswith("emu/"):
+            raise HostError(f"image {name} has not been built", where=where, fix=_build(name, arch)) from None
+    except (DockerException, RequestException) as error:
+        raise HostError(f"the engine refuses the image ({_short(error)})", where=where, fix="check its name") from None
+    try:
+        client.pull(name, platform=f"linux/{arch}")
+        return _inspect(client, name)
+    except (DockerException, RequestException) as error:
+        raise HostError(
+            f"image {name} is not there and cannot be pulled ({_short(error)})",
+            where=where,
+            fix="check its name and the network, or load it (docker load)",
+        ) from None
 
 
 def _inspect(client: APIClient, name: str) -> dict[str, Any]:
