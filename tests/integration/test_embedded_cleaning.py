@@ -20,6 +20,7 @@ from emulator.core.units import Share
 from emulator.runtimes import cgroups
 from emulator.runtimes.base import Command
 from emulator.runtimes.embedded import EmbeddedRuntime, find_labs
+from tests.integration.traces import marked, members
 from tests.runtime_world import eventually, machine, plan_of
 
 pytestmark = pytest.mark.needs("root", "netns", "cgroup", "overlay")
@@ -42,27 +43,6 @@ def no_journal(_kind: str, _name: str) -> None:
 def create(lab: LabId, machines: int = 4) -> None:
     nodes = (*(machine(f"n-{number}") for number in range(machines)), NodePlan("core", kind="router"))
     EmbeddedRuntime().create(lab, Plan(lab.name, nodes, ()), nodes, no_journal)
-
-
-def marked(lab: LabId) -> list[str]:
-    """Everything on this host that carries the lab's name: processes, cgroups, mounts, files."""
-    found = [str(root / lab.cgroup) for root in cgroups.mounted_roots() if (root / lab.cgroup).exists()]
-    found += [f"process {pid}" for pid in members(lab)]
-    found += [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if lab.name in line]
-    found += [str(path) for path in lab.directory.glob("**/*")] if lab.directory.exists() else []
-    return found
-
-
-def members(lab: LabId) -> list[int]:
-    """Pids of the lab by its cgroups, however /proc lists them."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and f"/{lab.cgroup}/" in (entry / "cgroup").read_text():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
 
 
 @contextmanager

@@ -7,6 +7,12 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from emulator.runtimes import cgroups
+
+if TYPE_CHECKING:
+    from emulator.core.lab_id import LabId
 
 CGROUPS = Path("/sys/fs/cgroup")
 EMU = str(Path(sys.executable).with_name("emu"))
@@ -67,6 +73,27 @@ def _marked_processes() -> list[str]:
         except OSError:
             continue
     return sorted(found)
+
+
+def marked(lab: LabId) -> list[str]:
+    """Everything on this host that carries the lab's name: processes, cgroups, mounts, files."""
+    found = [str(root / lab.cgroup) for root in cgroups.mounted_roots() if (root / lab.cgroup).exists()]
+    found += [f"process {pid}" for pid in members(lab)]
+    found += [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if lab.name in line]
+    found += [str(path) for path in lab.directory.glob("**/*")] if lab.directory.exists() else []
+    return found
+
+
+def members(lab: LabId) -> list[int]:
+    """Pids of the lab by its cgroups, however /proc lists them."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and f"/{lab.cgroup}/" in (entry / "cgroup").read_text():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
 
 
 def emu(*argv: str, timeout: float = 120, check: bool = True, **kwargs: object) -> subprocess.CompletedProcess[str]:
