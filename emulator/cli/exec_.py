@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import typer
@@ -37,7 +38,12 @@ def exec_(
         stderr=2,
         tty=False,
     )
-    sys.exit(run(pick(lab).node(node).start(command)))
+    target = pick(lab).node(node)
+    before = target.usage().oom_kills
+    status = run(target.start(command))
+    if status == 128 + signal.SIGKILL and target.usage().oom_kills > before:
+        print(f"emu: {node} ran out of memory, and the kernel ended a program there", file=sys.stderr)
+    sys.exit(status)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -49,7 +55,6 @@ def _pair(text: str) -> tuple[str, str]:
 
 def run(process: object) -> int:
     """Wait for a program, passing Ctrl-C and termination on to it; its exit status, 128 + n for a signal n."""
-    import signal
     from typing import cast
 
     from emulator.runtimes.base import Process

@@ -46,6 +46,7 @@ def create(
     own = (*(image["Config"]["Entrypoint"] or ()), *(image["Config"]["Cmd"] or ()))
     host = client.create_host_config(
         network_mode="none",
+        userns_mode="host",  # where the engine remaps users: what emu starts in the container is root there too
         init=True,
         cpu_period=period,
         cpu_quota=quota,

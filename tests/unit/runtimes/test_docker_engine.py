@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import socket
+import tempfile
 import threading
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pytest
 
 from emulator.core.errors import HostError, RuntimeFailure
 from emulator.core.lab_id import LabId
-from emulator.runtimes.docker import engine
+from emulator.runtimes.docker import engine, place
 
 
 def answering(path: Path, body: object, status: str = "200 OK") -> None:
@@ -56,6 +59,7 @@ def test_a_socket_that_nobody_listens_at(at: Path) -> None:
     ("body", "status", "said"),
     [
         ({"ApiVersion": "1.24"}, "200 OK", r"too old (API 1.24); install Docker 20.10"),
+        ({"ApiVersion": "1.40"}, "200 OK", r"too old (API 1.40); install Docker 20.10"),
         ({"ApiVersion": "1.41"}, "200 OK", ""),
         ({"ApiVersion": "1.100"}, "200 OK", ""),
         ([], "200 OK", "is no Docker engine"),
@@ -66,6 +70,70 @@ def test_the_version_decides(at: Path, body: object, status: str, said: str) -> 
     answering(at, body, status)
     found = engine.problem()
     assert said in str(found or "") and bool(said) == bool(found)
+
+
+@pytest.mark.parametrize("host", ["ssh://pi@far", "npipe:////./pipe/engine", "/var/run/docker.sock", "unix://", "tcp"])
+def test_an_address_that_names_no_engine_of_this_host(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    monkeypatch.setenv("DOCKER_HOST", host)
+    assert engine.problem().startswith(f"DOCKER_HOST is {host!r}, which names no engine of this host; set it to unix:")
+    assert not engine.is_there()
+
+
+@pytest.mark.parametrize("host", ["unix:///tmp", "tcp://127.0.0.1:port", "tcp://127.0.0.1:1", "unix:///" + "x" * 200])
+def test_an_address_at_which_nobody_can_answer(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    monkeypatch.setenv("DOCKER_HOST", host)
+    assert f"no Docker engine answers at {host} (" in engine.problem()
+    assert not engine.is_there()
+
+
+def test_an_empty_address_is_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "")
+    assert engine.address() == "unix:///var/run/docker.sock"
+
+
+@pytest.mark.needs("root")
+@pytest.mark.parametrize("closed", ["socket", "directory"])
+def test_a_socket_that_this_user_may_not_use(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
+    with tempfile.TemporaryDirectory() as name, socket.socket(socket.AF_UNIX) as server:
+        path = Path(name, "docker.sock")
+        server.bind(str(path))
+        server.listen()
+        path.chmod(0o600)
+        Path(name).chmod(0o700 if closed == "directory" else 0o755)
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+        os.seteuid(65534)
+        try:
+            assert "may not be used; run emu as root, or join the group docker" in engine.problem()
+            assert not engine.is_there() and engine.find_labs() == []
+        finally:
+            os.seteuid(0)
+
+
+class Info:
+    """An engine's client that only says what it is."""
+
+    def __init__(self, **facts: object) -> None:
+        self._facts = {"CgroupDriver": "cgroupfs", "KernelVersion": platform.release()} | facts
+
+    def info(self) -> dict[str, object]:
+        return self._facts
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"SecurityOptions": ["name=seccomp", "name=rootless"]}, "the engine is rootless"),
+        ({"KernelVersion": "5.15.0-desktop"}, r"not on this host \(it runs on Linux 5.15.0-desktop, this host is "),
+    ],
+)
+def test_an_engine_whose_containers_cannot_be_nodes(facts: dict[str, object], said: str) -> None:
+    with pytest.raises(HostError, match=f"{said}.*; use the engine"):
+        place.by_files(Info(**facts))  # type: ignore[arg-type]
+
+
+def test_the_cgroup_driver_decides_where_containers_lie() -> None:
+    assert place.by_files(Info())  # type: ignore[arg-type]
+    assert not place.by_files(Info(CgroupDriver="systemd"))  # type: ignore[arg-type]
 
 
 def test_labs_are_found_by_label(at: Path, monkeypatch: pytest.MonkeyPatch) -> None:
