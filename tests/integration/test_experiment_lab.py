@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from emulator.core.errors import TrainingError
 from emulator.core.lab_id import LabId
 from emulator.experiment import ExperimentResult, run_experiment
 from emulator.experiment.progress import Silent
 from emulator.lab import Lab
 from emulator.results.listing import listing
+from emulator.runtimes.docker import engine
+from emulator.runtimes.docker.image import PLAIN
+from emulator.runtimes.processor import host_arch
 from tests.integration.commands import EMU, rest, training
 from tests.unit.experiment.files import TOPOLOGY, changed, write
 
@@ -21,6 +25,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.needs("root", "netns", "cgroup", "tun", "overlay")
+
+
+DOCKER = pytest.param("docker", marks=pytest.mark.needs("docker"))
 
 
 class Notes(Silent):
@@ -33,16 +40,37 @@ class Notes(Silent):
         self.said.append(text)
 
 
-def files(directory: Path, name: str) -> Path:
+class Killer(Notes):
+    """Kills a container as soon as a worker has been heard of."""
+
+    def __init__(self, container: str) -> None:
+        super().__init__()
+        self._container = container
+
+    def record(self, item: dict[str, Any]) -> None:
+        if self._container and item["kind"] == "update":
+            engine.client().kill(self._container)
+            self._container = ""
+
+
+def files(directory: Path, name: str, image: str = "") -> Path:
     """An experiment of about two real seconds a variant on a lab called `name`."""
     text = changed("budget: 1 s\nevaluate_every: 0.1 s", "budget: 2 s\nevaluate_every: 0.5 s")
-    return write(directory, text, TOPOLOGY.replace("name: trio", f"name: {name}"))
+    topology = TOPOLOGY.replace("name: trio", f"name: {name}")
+    if image:
+        topology = topology.replace("role:", f"image: '{image}', role:")
+    return write(directory, text, topology)
 
 
-def run(directory: Path, name: str, **changes: Any) -> tuple[ExperimentResult, list[str]]:
-    watcher = Notes()
+def run(directory: Path, name: str, watcher: Notes | None = None, **changes: Any) -> tuple[ExperimentResult, list[str]]:
+    watcher = watcher or Notes()
     # A machine that is busy with something else must not stop a test of what is left behind.
-    result = run_experiment(files(directory, name), watcher=watcher, out=directory / "runs", force=True, **changes)
+    image = f"{PLAIN}:{host_arch()}" if changes.get("runtime") == "docker" else ""
+    path = files(directory, name, image)
+    if isinstance(watcher, Killer):  # one variant: with a dead node there is no second
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text[: text.index("  adacomp:")] + text[text.index("budget:") :], encoding="utf-8")
+    result = run_experiment(path, watcher=watcher, out=directory / "runs", force=True, **changes)
     return result, watcher.said
 
 
@@ -50,17 +78,19 @@ def is_up(name: str) -> bool:
     return LabId.of(name).directory.exists()
 
 
-def test_a_lab_of_its_own_is_measured_and_removed(tmp_path: Path) -> None:
-    result, said = run(tmp_path, "exp-own")
+@pytest.mark.parametrize("runtime", ["embedded", DOCKER])
+def test_a_lab_of_its_own_is_measured_and_removed(tmp_path: Path, runtime: str) -> None:
+    result, said = run(tmp_path, "exp-own", runtime=runtime)
     assert not is_up("exp-own-small")
-    assert any(text.startswith("lab exp-own-small: 3 nodes by embedded, links by ") for text in said)
+    assert any(text.startswith(f"lab exp-own-small: 3 nodes by {runtime}, links by ") for text in said)
     assert any("expected use" in text for text in said)
     honesty = result.summary["honesty"]
-    assert (honesty["engine"], honesty["runtime"]) == ("emulation", "embedded")
+    assert (honesty["engine"], honesty["runtime"]) == ("emulation", runtime)
     assert honesty["host_busy"]["mean"] > 0
     assert set(honesty["throttling"]) == {"server", "worker-1", "worker-2"}
     assert honesty["drops"]["unasked"] == 0
-    assert any("framework pages are shared" in note for note in honesty["notes"])
+    shared = any("framework pages are shared" in note for note in honesty["notes"])
+    assert shared == (runtime == "embedded"), "containers import the framework each for itself"
     for variant in result.variants.values():
         assert variant.updates > 0
         assert variant.emulated_seconds == pytest.approx(2.0, abs=1.0)
@@ -92,6 +122,22 @@ def test_a_running_lab_with_another_time_scale_is_left_alone(tmp_path: Path) -> 
         assert lab.state == before
         assert not is_up("exp-beside-small")
     assert result.summary["topology"] == "trio"
+
+
+@pytest.mark.needs("docker")
+def test_a_workers_container_that_is_killed_is_recorded_and_the_run_goes_on(tmp_path: Path) -> None:
+    watcher = Killer("emu-exp-worker-small-worker-1")
+    result, _ = run(tmp_path, "exp-worker", watcher, runtime="docker")
+    (repeat,) = result.summary["variants"]["asgd"]["repeats"]
+    assert repeat["died"] == ["worker-1"] and result.variants["asgd"].updates > 1
+    assert not is_up("exp-worker-small")
+
+
+@pytest.mark.needs("docker")
+def test_a_servers_container_that_is_killed_ends_the_run(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"server: the process ended by SIGKILL"):
+        run(tmp_path, "exp-server", Killer("emu-exp-server-small-server"), runtime="docker")
+    assert not is_up("exp-server-small")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from ipaddress import IPv4Interface, IPv4Network
 from typing import Any
 
@@ -13,14 +14,22 @@ from pyroute2 import IPRoute
 from emulator.core.plan import NodePlan
 from emulator.lab import Lab
 from emulator.links.netns import inside
+from emulator.topology import load_plan
 
 pytestmark = pytest.mark.needs("root", "netns", "tun", "cgroup", "overlay")
 PERMANENT = 0x80
 
 
-@pytest.fixture(scope="module", params=["two-sites", "wan-10"])
+CONTAINERS = pytest.param(("two-sites", "docker"), marks=pytest.mark.needs("docker"), id="docker")
+
+
+@pytest.fixture(scope="module", params=[("two-sites", "embedded"), ("wan-10", "embedded"), CONTAINERS])
 def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
-    with Lab.from_file(f"topologies/{request.param}.yaml", name=f"kern-{os.getpid()}") as lab:
+    topology, runtime = request.param
+    plan = load_plan(f"topologies/{topology}.yaml", name=f"kern-{os.getpid()}")
+    if runtime == "docker":  # none of these nodes trains
+        plan = replace(plan, nodes=tuple(replace(node, role="") for node in plan.nodes))
+    with Lab.from_plan(plan, runtime=runtime) as lab:
         yield lab
 
 
