@@ -75,14 +75,16 @@ def test_the_version_decides(at: Path, body: object, status: str, said: str) -> 
 @pytest.mark.parametrize("host", ["ssh://pi@far", "npipe:////./pipe/engine", "/var/run/docker.sock", "unix://", "tcp"])
 def test_an_address_that_names_no_engine_of_this_host(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
     monkeypatch.setenv("DOCKER_HOST", host)
-    assert engine.problem().startswith(f"DOCKER_HOST is {host!r}, which names no engine of this host; set it to unix:")
+    assert str(engine.problem()).startswith(
+        f"DOCKER_HOST is {host!r}, which names no engine of this host; set it to unix:"
+    )
     assert not engine.is_there()
 
 
 @pytest.mark.parametrize("host", ["unix:///tmp", "tcp://127.0.0.1:port", "tcp://127.0.0.1:1", "unix:///" + "x" * 200])
 def test_an_address_at_which_nobody_can_answer(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
     monkeypatch.setenv("DOCKER_HOST", host)
-    assert f"no Docker engine answers at {host} (" in engine.problem()
+    assert f"no Docker engine answers at {host} (" in str(engine.problem())
     assert not engine.is_there()
 
 
@@ -103,7 +105,7 @@ def test_a_socket_that_this_user_may_not_use(monkeypatch: pytest.MonkeyPatch, cl
         monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
         os.seteuid(65534)
         try:
-            assert "may not be used; run emu as root, or join the group docker" in engine.problem()
+            assert "may not be used; run emu as root, or join the group docker" in str(engine.problem())
             assert not engine.is_there() and engine.find_labs() == []
         finally:
             os.seteuid(0)
