@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from emulator.core.errors import ExperimentError
+from emulator.core.shipped import shipped
 from emulator.experiment.explain import nearest
 
 
 def directories() -> list[Path]:
     """Where experiments lie, the nearest first."""
-    package = Path(__file__).resolve().parent.parent
-    places = [Path("experiments"), package / "experiments", package.parent / "experiments"]
+    places = [Path("experiments"), shipped("experiments")]
     return [place for place in places if place.is_dir()]
 
 

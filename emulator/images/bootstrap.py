@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import HostError
+from emulator.images import cache
 from emulator.runtimes import binfmt
 
 if TYPE_CHECKING:
@@ -22,9 +24,9 @@ CMD ["sh"]
 """
 
 
-def tar(arch: str, foreign: bool, cache: Path, say: Callable[[str], None]) -> Path:
+def tar(arch: str, foreign: bool, folder: Path, say: Callable[[str], None]) -> Path:
     """The root file system's archive, from the cache if it is there; raises HostError when it cannot be made."""
-    kept = cache / f"{SUITE}-{arch}.tar"
+    kept = folder / f"{SUITE}-{arch}.tar"
     if kept.exists():
         return kept
     if shutil.which("mmdebstrap") is None:
@@ -33,25 +35,41 @@ def tar(arch: str, foreign: bool, cache: Path, say: Callable[[str], None]) -> Pa
         binfmt.require(arch)
         if shutil.which("arch-test") is None:
             raise HostError("mmdebstrap needs arch-test for another processor", fix="apt install arch-test")
-    cache.mkdir(parents=True, exist_ok=True)
-    partial = kept.with_suffix(".partial.tar")
-    say(f"making a Debian {SUITE} for {arch} (half a minute; two under QEMU)")
+
+    def make(partial: Path) -> None:
+        say(f"making a Debian {SUITE} for {arch} (half a minute; two under QEMU)")
+        _mmdebstrap(arch, partial)
+
+    return cache.made(kept, make, say)
+
+
+def _mmdebstrap(arch: str, target: Path) -> None:
     command = [
         "mmdebstrap",
         f"--architectures={arch}",
         "--variant=minbase",
         f"--include={_INCLUDE}",
         SUITE,
-        str(partial),
+        str(target),
     ]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            said = next(
-                (line for line in reversed(done.stderr.splitlines()) if line.startswith("E:")), "see its output"
-            )
-            raise HostError(f"mmdebstrap failed ({said})", fix="check the network and the disk's space")
-        partial.rename(kept)
-    finally:
-        partial.unlink(missing_ok=True)
-    return kept
+    # The system that it makes lies beside the target, so that whoever clears up after a killed one finds it.
+    environment = os.environ | {"TMPDIR": str(target.parent)}
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        try:
+            said = process.communicate()[1]
+        except BaseException:
+            process.terminate()  # it clears up; killed it would not
+            process.wait()
+            raise
+    if process.returncode:
+        raise _failure(said, target)
+
+
+def _failure(said: str, target: Path) -> HostError:
+    if "No space left" in said or "not have enough free space" in said:
+        return cache.full(target.parent.parent)
+    errors = [line for line in said.splitlines() if line.startswith("E:")]
+    fact = "; ".join(line.removeprefix("E:").strip() for line in errors[:1]) or "it gave no reason"
+    return HostError(f"mmdebstrap failed ({fact})", fix="check the network (apt-get update), or give --base an image")

@@ -1,144 +1,184 @@
-"""Build emu's images with the engine: one folder under `images/` each, for one processor after the other.
+"""Build emu's images: one folder under `images/` each, for one processor after the other.
 
-A folder has a Dockerfile, whose BASE is another folder's image or one of a registry, and pinned requirements. The
-context that the engine gets is made here: the Dockerfile, `site` (the packages, unpacked) and `emulator`.
+A folder has a Dockerfile, whose BASE is another folder's image or one of a registry, and may have pinned
+requirements. The context that a builder gets is made here: the folder's files, `site` (the packages, unpacked),
+`emulator` (in those that stand on no other image of ours) and `shipped` (in the controller's).
 """
 
 from __future__ import annotations
 
+import difflib
 import hashlib
-import tarfile
+import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from emulator.core.cache import user_cache
-from emulator.core.errors import HostError, UsageError
-from emulator.images import bootstrap, wheels
+from emulator.core.errors import UsageError
+from emulator.core.shipped import PACKAGE, shipped
+from emulator.images import bootstrap, cache, context, wheels
+from emulator.images.base import check_base
+from emulator.images.builder import Order, remove_unused
+from emulator.images.builder import build as run
 from emulator.runtimes.docker import engine
 from emulator.runtimes.processor import host_arch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from docker.api.client import APIClient
 
-PACKAGE = Path(__file__).parents[1]
-FOLDER = PACKAGE.parent / "images"
+FOLDER = shipped("images")
 BOOTSTRAP = "bootstrap"
 ARCHITECTURES = ("amd64", "arm64")
-#: the processor model that QEMU shows to programs of an image by default: the Raspberry Pi 4's
-QEMU_CPU = "cortex-a72"
+_BESIDE = ("images", "topologies", "experiments")
 
 
 def names() -> list[str]:
     """All images, each after the one that it is built on."""
-    found = sorted(path.parent.name for path in FOLDER.glob("*/Dockerfile"))
-    return sorted(found, key=lambda name: (parent(name) is not None, name))
+    return sorted(
+        (path.parent.name for path in FOLDER.glob("*/Dockerfile")), key=lambda name: (len(_below(name)), name)
+    )
 
 
 def parent(name: str) -> str | None:
     """The image of ours that this one is built on."""
+    found = _default_base(name)
+    return found.removeprefix("emu/") if found.startswith("emu/") else None
+
+
+def _below(name: str) -> list[str]:
+    """All images of ours that this one stands on."""
+    found = parent(name)
+    return [found, *_below(found)] if found else []
+
+
+def _default_base(name: str) -> str:
     for line in (FOLDER / name / "Dockerfile").read_text().splitlines():
-        if line.startswith("ARG BASE=emu/"):
-            return line.removeprefix("ARG BASE=emu/")
-    return None
+        if line.startswith("ARG BASE="):
+            return line.removeprefix("ARG BASE=")
+    raise AssertionError(f"images/{name}/Dockerfile names no BASE")
+
+
+def chosen(wanted: Sequence[str]) -> list[str]:
+    """The images named (all when none is) with those that they stand on, in order; raises UsageError."""
+    known = names()
+    for name in wanted:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
+            raise UsageError(f"there is no image {name!r}", fix=hint)
+    needed = {*(wanted or known)} | {below for name in wanted for below in _below(name)}
+    return [name for name in known if name in needed]
 
 
 def build(wanted: Sequence[str], archs: Sequence[str], base: str | None, say: Callable[[str], None]) -> list[str]:
     """Build images (all when none is named) with those that they stand on; returns the tags.
 
-    Raises UsageError for an unknown name, HostError and RuntimeFailure when one cannot be built.
+    What a tag stood for before is removed, unless something uses it or it has another name. Raises UsageError for
+    an unknown name, HostError and RuntimeFailure when one cannot be built; then nothing of that one is left.
     """
-    if not FOLDER.is_dir():
-        raise HostError("there is no images folder beside the package", fix="build images from a checkout of emu")
-    known = names()
-    for name in wanted:
-        if name not in known:
-            raise UsageError(f"there is no image {name!r}", fix=f"use one of {', '.join(known)}")
-    chosen = {*(wanted or known)}
-    chosen |= {found for name in tuple(chosen) if (found := parent(name)) is not None}
+    wanted = chosen(wanted)
     client = engine.client()
     made = []
     for arch in archs:
-        for name in (name for name in known if name in chosen):
-            say(f"building emu/{name}:{arch}")
-            made.append(_build(client, name, arch, base, say))
+        root = _root(client, base, arch, say)
+        replaced: list[str] = []
+        for name in wanted:
+            tag = f"emu/{name}:{arch}"
+            say(f"building {tag}")
+            replaced += _build(client, _order(name, arch, root), _parts(name, arch, say))
+            made.append(tag)
+        remove_unused(client, replaced[::-1])
     return made
 
 
-def _build(client: APIClient, name: str, arch: str, base: str | None, say: Callable[[str], None]) -> str:
-    parts = {"Dockerfile": FOLDER / name / "Dockerfile", "site": _site(name, arch, say)}
-    arguments: dict[str, str] = {}
-    if (below := parent(name)) is not None:
-        base = f"emu/{below}:{arch}"
-    else:
+def prepare(
+    wanted: Sequence[str], archs: Sequence[str], base: str | None, folder: Path, say: Callable[[str], None]
+) -> list[Path]:
+    """Write the contexts of images to `folder/<name>-<arch>`, for `docker buildx bake`; returns them.
+
+    With `base` "bootstrap" its image is built as well, by the engine that answers. Raises as `build`.
+    """
+    made = []
+    wanted = chosen(wanted)
+    for arch in archs:
+        if base == BOOTSTRAP:
+            _root(engine.client(), base, arch, say)
+        for name in wanted:
+            target = folder / f"{name}-{arch}"
+            write = partial(context.write, parts=_parts(name, arch, say))
+            shutil.rmtree(target, ignore_errors=True)
+            made.append(cache.made(target, write, say))
+    return made
+
+
+def _root(client: APIClient, base: str | None, arch: str, say: Callable[[str], None]) -> str:
+    """What images for a processor start from, as the engine knows it; seen to have the right Python."""
+    if base == BOOTSTRAP:
+        archive = bootstrap.tar(arch, arch != host_arch(), cache.directory(), say)
+        tag = f"emu/{BOOTSTRAP}:{arch}"
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(bootstrap.DOCKERFILE)
+            file.flush()
+            replaced = _build(client, Order(tag, arch, {}), {"Dockerfile": Path(file.name), "root.tar": archive})
+        remove_unused(client, replaced)
+        return tag
+    found = base or next(_default_base(name) for name in names() if parent(name) is None)
+    check_base(client, found, arch)
+    return found
+
+
+def _order(name: str, arch: str, root: str) -> Order:
+    below = parent(name)
+    if below is not None:
+        return Order(f"emu/{name}:{arch}", arch, {"BASE": f"emu/{below}:{arch}"})
+    return Order(f"emu/{name}:{arch}", arch, {"BASE": root, "ARCH": arch})
+
+
+def _parts(name: str, arch: str, say: Callable[[str], None]) -> dict[str, Path]:
+    """What the image's context holds, by its place there."""
+    parts = {path.name: path for path in (FOLDER / name).iterdir() if not path.name.startswith("requirements")}
+    if (FOLDER / name / f"requirements-{arch}.txt").exists():
+        parts["site"] = _site(name, arch, say)
+    if parent(name) is None:
         parts["emulator"] = PACKAGE
-        arguments["QEMU_CPU"] = QEMU_CPU if arch == "arm64" else ""
-        base = _bootstrap(client, arch, say) if base == BOOTSTRAP else base
-    if base:
-        arguments["BASE"] = base
-    return _run(client, f"emu/{name}:{arch}", arch, parts, arguments)
-
-
-def _bootstrap(client: APIClient, arch: str, say: Callable[[str], None]) -> str:
-    archive = bootstrap.tar(arch, arch != host_arch(), _cache(), say)
-    with tempfile.NamedTemporaryFile("w") as file:
-        file.write(bootstrap.DOCKERFILE)
-        file.flush()
-        return _run(client, f"emu/bootstrap:{arch}", arch, {"Dockerfile": Path(file.name), "root.tar": archive}, {})
+    if "COPY shipped" in parts["Dockerfile"].read_text():
+        parts |= {f"shipped/{kind}": shipped(kind) for kind in _BESIDE}
+    return parts
 
 
 def _site(name: str, arch: str, say: Callable[[str], None]) -> Path:
     """The unpacked packages of an image, from the cache where they are the pinned ones."""
     requirements = FOLDER / name / f"requirements-{arch}.txt"
     digest = hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]
-    kept = _cache() / f"site-{name}-{arch}-{digest}"
-    if not kept.is_dir():
-        kept.parent.mkdir(parents=True, exist_ok=True)
+
+    def make(folder: Path) -> None:
         say(f"fetching the packages of emu/{name} for {arch}")
-        wheels.install(requirements, arch, kept)
-    return kept
+        wheels.install(requirements, arch, folder)
+
+    return cache.made(cache.directory() / f"site-{name}-{arch}-{digest}", make, say)
 
 
-def _cache() -> Path:
-    return user_cache() / "images"
+def _build(client: APIClient, order: Order, parts: dict[str, Path]) -> list[str]:
+    """Build; returns the id of the image that had the tag before and has it no longer, if there was one."""
+    before = _id(client, order.tag)
+    folder = cache.directory()
+    with cache.writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            context.pack(file, parts)
+            file.seek(0)
+            run(client, order, file)
+    return [before] if before and before != _id(client, order.tag) else []
 
 
-def _run(client: APIClient, tag: str, arch: str, parts: dict[str, Path], arguments: dict[str, str]) -> str:
-    """Have the engine build; its complaint becomes one sentence."""
-    with tempfile.TemporaryFile() as context, engine.told(tag, fix="see `docker info`, and free disk space"):
-        _pack(context, parts)
-        context.seek(0)
-        lines: Iterator[dict[str, Any]] = client.build(
-            fileobj=context, custom_context=True, tag=tag, platform=f"linux/{arch}", buildargs=arguments, rm=True,
-            forcerm=True, decode=True,
-        )  # fmt: skip
-        for line in lines:
-            if "error" in line:
-                raise _failure(tag, str(line["error"]))
-    return tag
+def _id(client: APIClient, tag: str) -> str:
+    from docker.errors import ImageNotFound
 
-
-def _failure(tag: str, said: str) -> HostError:
-    text = " ".join(said.split())[:300]
-    if "no space left" in text:
-        return HostError("the engine's disk is full", where=tag, fix="free space (docker system prune)")
-    if "pull access denied" in text or "dial tcp" in text or "manifest" in text:
-        fix = f"give it one that is there, or make one: --base {BOOTSTRAP}"
-        return HostError(f"its base image cannot be had ({text})", where=tag, fix=fix)
-    return HostError(f"it cannot be built ({text})", where=tag, fix="see `docker info`")
-
-
-def _pack(context: Any, parts: dict[str, Path]) -> None:
-    """A tar of the parts that is the same for the same contents: sorted, no times, nobody's files."""
-
-    def plain(item: tarfile.TarInfo) -> tarfile.TarInfo | None:
-        if "__pycache__" in item.name:
-            return None
-        item.mtime, item.uid, item.gid, item.uname, item.gname = 0, 0, 0, "root", "root"
-        return item
-
-    with tarfile.open(fileobj=context, mode="w") as archive:
-        for name, path in sorted(parts.items()):
-            archive.add(path, name, filter=plain)  # a directory's entries in order of their names
+    with engine.told(tag):
+        try:
+            return str(client.inspect_image(tag)["Id"])
+        except ImageNotFound:
+            return ""

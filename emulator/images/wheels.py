@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 import json
-import shutil
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 from emulator.core.errors import HostError
+from emulator.images import cache
 
 #: Debian bookworm's Python, which the images have
 PYTHON = "3.11"
@@ -25,15 +26,9 @@ _PLATFORMS = {
 def install(requirements: Path, arch: str, target: Path) -> None:
     """Unpack the pinned wheels for `arch` into `target`; raises HostError when one cannot be had or is not as pinned.
 
-    Nothing is left of it when it fails.
+    What is there of `target` when it fails is the caller's to remove; the temporary files lie beside it.
     """
-    partial = target.with_name(f"{target.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        _pip(["install", "--no-deps", "--require-hashes", "--no-compile"], requirements, arch, partial)
-        partial.rename(target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    _pip(["install", "--no-deps", "--require-hashes", "--no-compile"], requirements, arch, target)
 
 
 def lock(wanted: Path, arch: str, *, dependencies: bool) -> str:
@@ -55,7 +50,8 @@ def _pip(arguments: list[str], requirements: Path, arch: str, target: Path) -> s
     python = ["--python-version", PYTHON, "--implementation", "cp", "--abi", f"cp{PYTHON.replace('.', '')}"]
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments, "--quiet"]
     command += ["--target", str(target), "--only-binary=:all:", *platforms, *python, "-r", str(requirements)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = os.environ | {"TMPDIR": str(target.parent)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
         raise _failure(done.stderr, requirements, arch)
     return done.stdout
@@ -65,7 +61,9 @@ def _failure(said: str, requirements: Path, arch: str) -> HostError:
     errors = [line.removeprefix("ERROR: ") for line in said.splitlines() if line.startswith("ERROR:")]
     where = str(requirements)
     if "No space left" in said:
-        return HostError("the disk is full", where=where, fix="free space, or set XDG_CACHE_HOME to a roomier place")
+        return cache.full(cache.directory())
+    if "No module named pip" in said:
+        return HostError("this Python has no pip to fetch packages", where=sys.executable, fix="python3 -m ensurepip")
     if "do not match the hashes" in said.lower():
         return HostError("a wheel is not the one that is pinned", where=where, fix="clear pip's cache, or try again")
     missing = next((line for line in errors if "No matching distribution" in line), "")
@@ -81,7 +79,7 @@ def main() -> None:
     """Pin all images' packages anew."""
     from emulator.images.build import FOLDER, parent
 
-    for folder in sorted(path.parent for path in FOLDER.glob("*/Dockerfile")):
+    for folder in sorted({path.parent for path in FOLDER.glob("*/requirements*.in")}):
         for arch in _PLATFORMS:
             source = folder / f"requirements-{arch}.in"
             source = source if source.exists() else folder / "requirements.in"

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import tarfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from emulator.core.errors import HostError, UsageError
-from emulator.images import bootstrap, build, wheels
+from emulator.images import bootstrap, build, builder, cache, context, wheels
 
 
 def test_an_image_comes_after_the_one_that_it_stands_on() -> None:
-    assert build.names() == ["base", "torch"]
-    assert build.parent("torch") == "base"
-    assert build.parent("base") is None
+    assert build.names() == ["base", "torch", "emu"]
+    assert [build.parent(name) for name in build.names()] == [None, "base", "torch"]
+    assert build.chosen(["emu"]) == build.chosen([]) == ["base", "torch", "emu"]
+    assert build.chosen(["torch"]) == ["base", "torch"]
 
 
 @pytest.mark.parametrize("arch", build.ARCHITECTURES)
@@ -29,18 +33,18 @@ def test_every_package_is_pinned_with_a_hash(name: str, arch: str) -> None:
 
 
 def test_the_same_files_make_the_same_context(tmp_path: Path) -> None:
-    def context(where: str, order: list[str]) -> bytes:
+    def packed(where: str, order: list[str]) -> bytes:
         folder = tmp_path / where / "site"
         (folder / "__pycache__").mkdir(parents=True)
         (folder / "__pycache__" / "x.pyc").write_bytes(b"x")
         for name in order:
             (folder / name).write_text(name)
         made = io.BytesIO()
-        build._pack(made, {"site": folder, "Dockerfile": folder / "a"})
+        context.pack(made, {"site": folder, "Dockerfile": folder / "a"})
         return made.getvalue()
 
-    first = context("one", ["a", "b"])
-    assert first == context("two", ["b", "a"])
+    first = packed("one", ["a", "b"])
+    assert first == packed("two", ["b", "a"])
     with tarfile.open(fileobj=io.BytesIO(first)) as archive:
         assert archive.getnames() == ["Dockerfile", "site", "site/a", "site/b"]
         assert {item.mtime for item in archive} == {0}
@@ -48,8 +52,8 @@ def test_the_same_files_make_the_same_context(tmp_path: Path) -> None:
 
 def test_an_unknown_image_is_named_before_an_engine_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
-    with pytest.raises(UsageError, match="there is no image 'chainer'; use one of base, torch"):
-        build.build(["chainer"], ["amd64"], None, print)
+    with pytest.raises(UsageError, match="there is no image 'torhc'; did you mean 'torch'"):
+        build.build(["torhc"], ["amd64"], None, print)
 
 
 @pytest.mark.parametrize(
@@ -69,15 +73,77 @@ def test_packages_that_cannot_be_had_are_one_sentence(said: str, message: str) -
         raise wheels._failure(said, Path("requirements-arm64.txt"), "arm64")
 
 
-def test_packages_of_a_failed_download_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_arguments: list[str], _requirements: Path, _arch: str, target: Path) -> str:
-        target.mkdir()
+def test_what_cannot_be_made_leaves_nothing_and_what_a_killed_process_left_goes(tmp_path: Path) -> None:
+    def fail(partial: Path) -> None:
+        (partial.parent / "half").write_text("x")
         raise HostError("no network", fix="wait")
 
-    monkeypatch.setattr(wheels, "_pip", fail)
     with pytest.raises(HostError, match="no network"):
-        wheels.install(Path("r.txt"), "amd64", tmp_path / "site")
+        cache.made(tmp_path / "site", fail, print)
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / ".site-part-dead").mkdir()
+    assert cache.made(tmp_path / "site", Path.touch, print) == tmp_path / "site"
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+
+
+def test_one_entry_of_the_cache_is_made_by_one_process_at_a_time(tmp_path: Path) -> None:
+    made: list[Path] = []
+
+    def slowly(partial: Path) -> None:
+        time.sleep(0.2)
+        made.append(partial)
+        partial.touch()
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda _: cache.made(tmp_path / "site", slowly, print), range(3)))
+    assert len(made) == 1
+
+
+def test_a_full_disk_of_the_cache_is_one_sentence(tmp_path: Path) -> None:
+    def full(_partial: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(HostError, match="the disk is full; free space, or set XDG_CACHE_HOME"):
+        cache.made(tmp_path / "site", full, print)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_buildx_builds_for_one_processor_into_the_engine_that_emu_uses() -> None:
+    order = builder.Order("emu/torch:arm64", "arm64", {"BASE": "emu/base:arm64"})
+    assert " ".join(builder.buildx_command(order)) == (
+        "docker buildx build --builder default --load --progress plain --platform linux/arm64 --tag emu/torch:arm64 "
+        "--label emu.image=torch --build-arg BASE=emu/base:arm64 -"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("write /layer: no space left on device", "the engine's disk is full; free space"),
+        ("pull access denied for nosuch", "its base image cannot be had .* --base bootstrap"),
+        ("the engine ended before it had finished", "it cannot be built .the engine ended"),
+    ],
+)
+def test_a_builders_complaint_is_one_sentence(said: str, message: str) -> None:
+    with pytest.raises(HostError, match=message):
+        raise builder.failure("emu/base:amd64", said)
+
+
+def test_the_contexts_of_a_bake_hold_what_the_dockerfiles_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wheels, "install", lambda _requirements, _arch, target: (target / "numpy").mkdir(parents=True))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for _ in range(2):  # what was prepared before is replaced
+        made = build.prepare(["emu"], ["arm64"], None, tmp_path / "to", print)
+    assert [path.name for path in made] == ["base-arm64", "torch-arm64", "emu-arm64"]
+    assert sorted(path.name for path in (tmp_path / "to").iterdir()) == sorted(path.name for path in made)
+    bake = (build.FOLDER / "docker-bake.hcl").read_text()
+    for folder in made:
+        lines = (folder / "Dockerfile").read_text().splitlines()
+        copied = [line.split()[1] for line in lines if line.startswith("COPY ")]
+        assert copied and all((folder / name).exists() for name in copied)
+        assert f'target "{folder.name.partition("-")[0]}"' in bake
+    assert (made[2] / "shipped" / "topologies" / "wan-10.yaml").is_file()
+    assert not list(made[0].rglob("__pycache__"))
 
 
 def test_a_bootstrap_needs_its_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
-import os
 import shutil
 import tempfile
 from contextlib import contextmanager, suppress
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import DataError
+from emulator.core.lock import locked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +29,8 @@ def workshop(folder: Path, say: Callable[[str], None]) -> Iterator[Path]:
     prefix = f".{folder.name}-part-"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(folder, say) as lock:
+        lock_file = folder.parent / f".{folder.name}.lock"
+        with locked(lock_file, lambda: say(f"{folder.name}: another emu is fetching it, waiting")) as lock:
             new = not folder.exists()
             try:
                 folder.mkdir(exist_ok=True)
@@ -84,36 +84,8 @@ def md5(path: Path) -> str | None:
     return digest.hexdigest()
 
 
-@contextmanager
-def _locked(folder: Path, say: Callable[[str], None]) -> Iterator[Path]:
-    """Hold the lock on `folder`; gives its file."""
-    path = folder.parent / f".{folder.name}.lock"
-    while True:
-        with path.open("w") as lock:
-            _acquire(lock.fileno(), folder, say)
-            # Its last holder may have removed it, and others lock a new one by now.
-            if _is(path, lock.fileno()):
-                yield path
-                return
-
-
-def _is(path: Path, fd: int) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(fd))
-    except FileNotFoundError:
-        return False
-
-
 def _vanished(folder: Path) -> bool:
     """Remove a folder if it is empty; whether it is gone."""
     with suppress(OSError):
         folder.rmdir()
     return not folder.exists()
-
-
-def _acquire(fd: int, folder: Path, say: Callable[[str], None]) -> None:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        say(f"{folder.name}: another emu is fetching it, waiting")
-        fcntl.flock(fd, fcntl.LOCK_EX)
