@@ -31,9 +31,12 @@ class PrivateEngine:
         places = ("data-root", "exec-root", "pidfile")
         argv = ["dockerd", "--bridge=none", "--iptables=false", "-H", self.host, *options]
         argv += [word for place in places for word in (f"--{place}", str(self._root / place))]
+        self._launch(argv, dict(os.environ))
+
+    def _launch(self, argv: list[str], environment: dict[str, str]) -> None:
         with open(self._root / "log", "ab") as log:
-            self._daemon = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        deadline = time.monotonic() + 30
+            self._daemon = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+        deadline = time.monotonic() + 120
         while subprocess.run(["docker", "-H", self.host, "version"], capture_output=True, check=False).returncode:
             said = (self._root / "log").read_text()[-2000:]
             assert time.monotonic() < deadline and self._daemon.poll() is None, said
@@ -84,6 +87,25 @@ class PrivateEngine:
             for point in reversed([point for point in points if Path(point).is_relative_to(self._root)]):
                 subprocess.run(["umount", "-l", point], check=False)
             shutil.rmtree(self._root)
+
+
+class PrivatePodman(PrivateEngine):
+    """Podman's service of the same protocol."""
+
+    def start(self, *options: str) -> None:
+        """Start the service, and wait until it answers."""
+        # Its default is more open files than a machine without CAP_SYS_RESOURCE may give.
+        (self._root / "conf").write_text('[containers]\ndefault_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]\n')
+        argv = ["podman", "--root", str(self._root / "root"), "--runroot", str(self._root / "run"), *options]
+        argv += ["--cgroup-manager", "cgroupfs", "system", "service", "--time=0", self.host]
+        self._launch(argv, os.environ | {"CONTAINERS_CONF": str(self._root / "conf")})
+
+    def stop(self, sig: int = signal.SIGTERM) -> None:
+        """End the service; containers go on, each below a monitor of its own."""
+        assert self._daemon is not None
+        self._daemon.send_signal(sig)
+        self._daemon.wait(60)
+        self._daemon = None
 
 
 def _lives(pid: int) -> bool:
