@@ -55,6 +55,7 @@ def _runtimes() -> Iterator[Check]:
         yield Check("runtime embedded", "bad", problem.fact, problem.fix)
     yield _docker()
     yield _arm64()
+    yield from _controller()
     yield Check("runtime fake", "ok", "always works (roles on a virtual clock, no isolation)")
 
 
@@ -94,6 +95,27 @@ def _arm64() -> Check:
     if lacking:
         return Check("arm64 nodes", "note", f"{by}, without {', '.join(lacking)}", "install a newer qemu-user-static")
     return Check("arm64 nodes", "ok", f"{by}, as {', '.join(sorted(set(devices.values())))}")
+
+
+def _controller() -> Iterator[Check]:
+    """Where emu runs in a container of the engine: whether it was given what labs need, and what nodes can share."""
+    from emulator.core.lab_id import state_root
+    from emulator.runtimes.docker import controller
+    from emulator.runtimes.embedded.view import data_directory
+
+    ours = controller.find()
+    if ours is None:
+        return
+    if problem := controller.problem():
+        yield Check("controller", "bad", problem.fact, problem.fix)
+        return
+    shared = {"the labs' state": state_root(), "the data sets": data_directory().parent}
+    lost = {what: path for what, path in shared.items() if ours.host_path(path) is None}
+    if lost:
+        options = " ".join(f"-v {path}:{path}" for path in lost.values())
+        yield Check("controller", "note", f"container {ours.name} alone has {' and '.join(lost)}", f"add {options}")
+    else:
+        yield Check("controller", "ok", f"container {ours.name} has all that labs need")
 
 
 def _links() -> Iterator[Check]:

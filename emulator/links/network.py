@@ -5,10 +5,12 @@ Everything is static, so no packet ever waits for a look-up, and everything is r
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from emulator.core import linux
 from emulator.core.errors import LinkError
 from emulator.links import bridge, ifreq
 from emulator.links.netns import travelling
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 #: the bridge in a switch's namespace; its ports are named by the Plan
 BRIDGE = "br0"
 _PROC = "/proc/sys/net"
+_QUIET = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
 #: The kernel's own limit of 4 MiB of unacknowledged data would hold 4 MB in flight to two thirds of the line's rate.
 _BUFFERS = (("ipv4/tcp_wmem", "4096 16384 16777216"), ("ipv4/tcp_rmem", "4096 131072 33554432"))
 
@@ -51,7 +54,14 @@ def configure_all(pairs: Iterable[tuple[str, NodePlan]]) -> None:
 
 def write_sysctl(key: str, value: str) -> None:
     """Set a sysctl of the thread's namespace by its path below net/; raises OSError."""
-    descriptor = os.open(f"{_PROC}/{key}", os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(f"{_PROC}/{key}", os.O_WRONLY | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno != errno.EROFS:
+            raise
+        # A container's own view, where nodes are made from one; the sysctls of its host stay as they are.
+        linux.mount("none", "/proc/sys", flags=linux.MS_BIND | linux.MS_REMOUNT | _QUIET)
+        descriptor = os.open(f"{_PROC}/{key}", os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(descriptor, value.encode())
     finally:

@@ -37,10 +37,15 @@ def create(
     node: NodePlan,
     image: Mapping[str, Any],
     environment: Sequence[tuple[str, str]],
-    binds: Sequence[str],
+    binds: Mapping[str, str],
     parent: str | None,
 ) -> str:
-    """Make the container, not started; returns its id. `parent` is the cgroup that it shall lie in."""
+    """Make the container, not started; returns its id. `parent` is the cgroup that it shall lie in.
+
+    `binds` gives the engine's path of each directory that is shown, read-only; the engine makes none that is missing.
+    """
+    from docker.types import Mount
+
     quota, period = caps.quota(float(node.host_cpus))
     memory = int(node.memory)
     own = (*(image["Config"]["Entrypoint"] or ()), *(image["Config"]["Cmd"] or ()))
@@ -57,7 +62,7 @@ def create(
         cap_drop=["ALL"],
         cap_add=list(CAPABILITIES),
         security_opt=["no-new-privileges"],
-        binds=list(binds),
+        mounts=[Mount(target, source, type="bind", read_only=True) for target, source in binds.items()],
         log_config=_LOG,
         cgroup_parent=parent,
     )

@@ -17,7 +17,7 @@ from emulator.core.units import Size
 from emulator.runtimes import binfmt, caps, cgroups, state
 from emulator.runtimes.base import NodeHandle, Usage
 from emulator.runtimes.cgroups import NodeGroups
-from emulator.runtimes.docker import container, ended, engine, gate, image, leftover, place, settle
+from emulator.runtimes.docker import container, controller, ended, engine, gate, image, leftover, place, settle
 from emulator.runtimes.docker.parallel import in_parallel
 from emulator.runtimes.docker.remove import remove_containers
 from emulator.runtimes.embedded import EmbeddedRuntime, rootfs, view
@@ -50,8 +50,8 @@ class DockerRuntime(NamespacedNodes):
     def probe(self) -> list[Problem]:
         """See `Runtime.probe`."""
         below = EmbeddedRuntime().probe()  # routers, switches and cgroups are ours
-        found = engine.problem()
-        return below + ([found] if found else [])
+        found = engine.problem() or controller.problem()
+        return [found] if found else below
 
     def create(self, lab: LabId, plan: Plan, nodes: Sequence[NodePlan], journal: Journal) -> Mapping[str, NodeHandle]:
         """See `Runtime.create`. Raises LabError when the lab is there already, HostError and RuntimeFailure."""
@@ -102,7 +102,7 @@ class DockerRuntime(NamespacedNodes):
 
     def _make(
         self, client: APIClient, lab: LabId, plan: Plan, node: NodePlan, found: Mapping[str, Any], hosts: str,
-        binds: list[str], by_files: bool,
+        binds: Mapping[str, str], by_files: bool,
     ) -> NodeState:  # fmt: skip
         given = [pair for pair in view.environment(lab, plan, node) if pair[0] != "PATH" or pair in node.env]
         if node.arch == "arm64" != host_arch() and node.cpu_model and "QEMU_CPU" not in dict(node.env):
@@ -237,11 +237,14 @@ def _require_processors(nodes: Sequence[NodePlan]) -> None:
         binfmt.require(arch, [(node.name, dict(node.env).get("QEMU_CPU", node.cpu_model)) for node in of_arch])
 
 
-def _binds() -> list[str]:
-    """The data cache and the directory that `emu up` was typed in, read-only, under their own paths."""
+def _binds() -> dict[str, str]:
+    """What nodes see read-only under our own paths, and where the engine's host has it: the data cache, and the
+    directory that `emu up` was typed in. What is in our own container alone cannot be shown."""
     shown = view.of_host()
     wanted = [view.data_directory()]
     if shown.cwd != view.HOME:
         wanted.append(Path(shown.cwd))
     wanted[0].mkdir(parents=True, exist_ok=True)
-    return [f"{path}:{path}:ro" for path in wanted]
+    ours = controller.find()
+    found = {str(path): path if ours is None else ours.host_path(path) for path in wanted}
+    return {target: str(source) for target, source in found.items() if source is not None}
