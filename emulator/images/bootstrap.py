@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from emulator.core import linux
 from emulator.core.errors import HostError
 from emulator.images import cache
 from emulator.runtimes import binfmt
@@ -55,8 +57,9 @@ def _mmdebstrap(arch: str, target: Path) -> None:
     # The system that it makes lies beside the target, so that whoever clears up after a killed one finds it.
     environment = os.environ | {"TMPDIR": str(target.parent)}
     with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
-    ) as process:
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env=environment, preexec_fn=_end_with_parent,
+    ) as process:  # fmt: skip
         try:
             said = process.communicate()[1]
         except BaseException:
@@ -65,6 +68,10 @@ def _mmdebstrap(arch: str, target: Path) -> None:
             raise
     if process.returncode:
         raise _failure(said, target)
+
+
+def _end_with_parent() -> None:
+    linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _failure(said: str, target: Path) -> HostError:
