@@ -45,6 +45,8 @@ def _has(name: str) -> bool:
         return binfmt.host_arch() != "arm64" and not binfmt.problems("arm64")
     if name == "aarch64-gcc":
         return shutil.which("aarch64-linux-gnu-gcc") is not None
+    if name == "buildx":
+        return _has("docker") and os.system("docker buildx version >/dev/null 2>&1") == 0
     if shutil.which(name):
         return True
     if name in ("npm", "ping", "iperf3", "dockerd", "busybox", "podman", "catatonit"):
