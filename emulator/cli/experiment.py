@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from emulator.cli.labs import ARCH
+
 if TYPE_CHECKING:
     from emulator.experiment import ExperimentResult
 
@@ -19,6 +21,7 @@ def experiment(
     repeats: int = typer.Option(None, "--repeats", help="How often to run each variant; repeat n uses seed + n."),
     seed: int = typer.Option(None, "--seed", help="Seed of the first repeat."),
     time_scale: float = typer.Option(None, "--time-scale", help="Real seconds for one emulated second."),
+    arch: str = typer.Option(None, "--arch", help=ARCH),
     runtime: str = typer.Option(None, "--runtime", help="embedded, or fake (virtual clock; default without root)."),
     link_driver: str = typer.Option(None, "--link-driver", help="netem or relay (default: what this kernel can do)."),
     out: Path = typer.Option(Path("runs"), "--out", help="Directory to put the run under."),
@@ -38,7 +41,7 @@ def experiment(
     from emulator.experiment.read import parse_setting
 
     overrides = dict(parse_setting(text) for text in settings)
-    options = Options(overrides, repeats, seed, time_scale, runtime, link_driver, out, force)
+    options = Options(overrides, repeats, seed, time_scale, runtime, link_driver, out, force, arch)
     with watching() as watcher:
         result = run_experiment(name, options, watcher)
     _show(result, as_json)

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 
 LAB = typer.Option(None, "--lab", "-l", help="Name of the lab; may be left out while only one is up.")
 
+ARCH = (
+    "Processor of the programs of machines that name no `arch`: arm64 (only of ARM boards; QEMU runs them on another "
+    "host) or amd64. Needs --runtime docker unless it is this host's."
+)
+
 POSITIONAL = typer.Argument(
     None, metavar="[LAB]", help="Name of the lab, as with --lab; may be left out while only one is up."
 )

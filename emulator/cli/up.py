@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from emulator.cli.labs import path
+from emulator.cli.labs import ARCH, path
 
 if TYPE_CHECKING:
     from emulator.core.plan import Plan
@@ -20,6 +20,7 @@ def up(
     name: str | None = typer.Option(None, "--name", "-n", help="Name of the lab (default: the topology's)."),
     time_scale: float | None = typer.Option(None, "--time-scale", help="Real seconds for one emulated second."),
     seed: int | None = typer.Option(None, "--seed", help="Seed of the random streams."),
+    arch: str | None = typer.Option(None, "--arch", help=ARCH),
     runtime: str | None = typer.Option(
         None, "--runtime", help="docker or embedded (default: docker where an engine has the images)."
     ),
@@ -40,7 +41,7 @@ def up(
         known(runtime or "embedded")
         driver(link_driver or "relay")
 
-        _show(load_plan(file, name=name, time_scale=time_scale, seed=seed), as_json)
+        _show(load_plan(file, name=name, time_scale=time_scale, seed=seed, arch=arch), as_json)
         return
     from emulator.core.errors import UsageError
     from emulator.core.words import counted
@@ -51,7 +52,9 @@ def up(
             "the fake runtime lives inside one process and cannot stay up",
             fix="use it with `emu experiment --runtime fake`, or from Python with `Lab.from_file(..., runtime='fake')`",
         )
-    lab = Lab.from_file(file, name=name, time_scale=time_scale, seed=seed, runtime=runtime, link_driver=link_driver)
+    lab = Lab.from_file(
+        file, name=name, time_scale=time_scale, seed=seed, arch=arch, runtime=runtime, link_driver=link_driver
+    )
     lab.up(wait=wait)
     for note in lab.plan.notes:
         print(f"note: {note}", file=sys.stderr)

@@ -101,7 +101,9 @@ class NodePlan:
 
     `threads` is what OMP, MKL, OPENBLAS and torch are told. `address` is the node's primary address, the one in
     the hosts file. `restart`: what pid 1 does when `command` ends. `image` and `arch` ("amd64", "arm64") are for
-    containers; empty = the runtime's own choice. `cpu_model` is the device's core as QEMU names it.
+    containers; empty = the runtime's own choice. `cpu_model` is the device's core as QEMU names it. `host_cpus` is the
+    cap; `native_cpus` is set where the node's programs are for another processor than the host's, which emulates it:
+    the host cores that the device is worth in the host's own programs, while the cap is only for the emulating one.
     """
 
     name: str
@@ -111,6 +113,7 @@ class NodePlan:
     group: str = ""
     cpus: Share = Share(0)
     host_cpus: Share = Share(0)
+    native_cpus: Share | None = None
     threads: int = 1
     memory: Size = Size(0)
     pids: int = 4096
@@ -124,6 +127,18 @@ class NodePlan:
     address: IPv4Address | None = None
     interfaces: tuple[InterfacePlan, ...] = ()
     routes: tuple[RoutePlan, ...] = ()
+
+    @property
+    def foreign(self) -> bool:
+        """Whether its programs are for another processor than the host's."""
+        return self.native_cpus is not None
+
+    @property
+    def step_cpus(self) -> float:
+        """Host cores at which one step takes as long as on the device: no more than its threads can use."""
+        if self.native_cpus is not None:
+            return float(self.native_cpus)
+        return min(float(self.host_cpus), float(self.threads)) or 1.0
 
 
 @dataclass(frozen=True)
@@ -225,6 +240,7 @@ def _node(raw: dict[str, Any]) -> NodePlan:
         | {
             "cpus": Share(raw["cpus"]),
             "host_cpus": Share(raw["host_cpus"]),
+            "native_cpus": None if raw.get("native_cpus") is None else Share(raw["native_cpus"]),
             "memory": Size(raw["memory"]),
             "command": tuple(raw["command"]),
             "env": tuple((key, value) for key, value in raw["env"]),

@@ -11,12 +11,13 @@ import json
 import os
 import re
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from emulator.core.cache import user_cache
 from emulator.core.errors import HostError, no_interpreter
+from emulator.core.processor import host_arch
 from emulator.core.units import Size
 
 TIMEOUT = 60.0
@@ -27,13 +28,15 @@ NOMINAL_GFLOPS = 50.0
 
 @dataclass(frozen=True)
 class HostSpeed:
-    """This host. `gflops` is one core's SGEMM; `cached` = read from the cache, not measured now."""
+    """This host. `gflops` is one core's SGEMM; `cached` = read from the cache, not measured now. `arch` is the
+    processor, as images name it: programs for another one are emulated here."""
 
     gflops: float
     cores: int
     memory: Size
     cached: bool = False
     model: str = ""
+    arch: str = field(default_factory=host_arch)
 
     def __str__(self) -> str:
         how = "measured before" if self.cached else "measured now"

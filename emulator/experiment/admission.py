@@ -2,7 +2,7 @@
 
 A worker's cycle is pull + compute + push. Its CPU use is what a step and its messages cost over that cycle; the
 server's and the relay's follow from how many bytes the cycles move. Queueing at the server is left out, so the
-estimate is on the safe side.
+estimate is on the safe side. A worker whose processor is emulated costs what QEMU needs, over the pace that it keeps.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import HostError
+from emulator.experiment.pace import Pacing, round_up
 from emulator.experiment.path import path
 from emulator.experiment.specs import SERVER, WORKER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from emulator.core.plan import Impairment, NodePlan, Plan
+    from emulator.core.plan import Impairment, Plan
     from emulator.experiment.probe import StepCost
     from emulator.training.spec import Variant
 
@@ -55,10 +56,13 @@ class Admission:
         )
 
 
-def estimate(plan: Plan, variants: Sequence[Variant], cost: StepCost, cores: int | None = None) -> Admission:
-    """The expected use of the variant that needs most."""
+def estimate(
+    plan: Plan, variants: Sequence[Variant], cost: StepCost, cores: int | None = None, pacing: Pacing | None = None
+) -> Admission:
+    """The expected use of the variant that needs most; `pacing` tells of emulated workers."""
     have = cores or len(os.sched_getaffinity(0))
-    return max((_estimate(plan, variant, cost, have) for variant in variants), key=lambda found: found.share)
+    known = pacing or Pacing(plan, cost)
+    return max((_estimate(plan, variant, cost, have, known) for variant in variants), key=lambda found: found.share)
 
 
 def admit(found: Admission, plan: Plan, force: bool = False) -> str | None:
@@ -66,7 +70,7 @@ def admit(found: Admission, plan: Plan, force: bool = False) -> str | None:
     if found.share <= WARN:
         return None
     enough = plan.time_scale * found.share / WARN
-    remedy = f"`--time-scale {_round_up(enough)}` would slow it down enough"
+    remedy = f"`--time-scale {round_up(enough)}` would slow it down enough"
     if found.share > REFUSE and not force:
         raise HostError(
             f"this experiment is expected to use {found}", fix=f"{remedy}; `--force` runs it all the same, marked"
@@ -74,15 +78,7 @@ def admit(found: Admission, plan: Plan, force: bool = False) -> str | None:
     return f"warning: expected use is {found}; {remedy}"
 
 
-def _round_up(scale: float) -> str:
-    """Two digits, never less than `scale`."""
-    import math
-
-    step = 10.0 ** (math.floor(math.log10(scale)) - 1)
-    return f"{math.ceil(round(scale / step, 6)) * step:.6g}"
-
-
-def _estimate(plan: Plan, variant: Variant, cost: StepCost, cores: int) -> Admission:
+def _estimate(plan: Plan, variant: Variant, cost: StepCost, cores: int, pacing: Pacing) -> Admission:
     server = next(node for node in plan.machines if node.role == SERVER)
     workers = [node for node in plan.machines if node.role == WORKER]
     down = cost.parameters * BYTES_PER_PARAMETER
@@ -90,10 +86,14 @@ def _estimate(plan: Plan, variant: Variant, cost: StepCost, cores: int) -> Admis
     busy = serving = cables = 0.0
     for worker in workers:
         there, back = path(plan, server.name, worker.name), path(plan, worker.name, server.name)
-        step = cost.step_seconds + cost.parameters * SELECT + (down + up) * ENDPOINT
+        emulated = pacing.step(worker, variant.name)
+        computing = emulated.host if emulated else cost.step_seconds + cost.parameters * SELECT
+        step = computing + (down + up) * ENDPOINT
         # Real seconds: the network runs at the time scale, and the cap has it in already.
         network = plan.time_scale * (_seconds(there, down) + _seconds(back, up))
-        rate = 1 / (network + step / _speed(worker))
+        # More threads make a single-threaded step shorter, not cheaper.
+        took = max(step, plan.time_scale * (emulated.device or 0.0)) if emulated else step / worker.step_cpus
+        rate = 1 / (network + took)
         busy += rate * step
         serving += rate * (down + up) * ENDPOINT
         cables += rate * (down + up) * len(there) * CABLE
@@ -102,11 +102,6 @@ def _estimate(plan: Plan, variant: Variant, cost: StepCost, cores: int) -> Admis
 
 def _dense(variant: Variant) -> bool:
     return variant.exchange == "asgd" and variant.compressor in ("none", "dense")
-
-
-def _speed(node: NodePlan) -> float:
-    """Host cores that a single-threaded step can have; more threads make it shorter, not cheaper."""
-    return min(float(node.host_cpus), float(node.threads)) or 1.0
 
 
 def _seconds(ways: Sequence[Impairment], size: int) -> float:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from emulator.core.errors import LabError
 from emulator.experiment.signals import undisturbed
-from emulator.runtimes.processor import host_arch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,12 +64,6 @@ class LabEngine:
 
     def charge_shared(self) -> None:
         """Count the framework's pages, which all roles share, against each node's memory cap, and say so."""
-        foreign = [node.name for node in self.plan.machines if node.role and node.arch not in ("", host_arch())]
-        if foreign:
-            self.notes.append(
-                f"{', '.join(foreign)}: QEMU runs their programs on this host; the instruction set is the device's, "
-                "the times are not: no timing can be concluded from this run"
-            )
         forked = [node.name for node in self.plan.machines if node.role and not self._lab.enter(node.name).interpreter]
         if not forked:
             return

@@ -66,6 +66,7 @@ class ExperimentModel(Strict):
     evaluate_every: Span
     evaluate_last: Span | None = None
     max_updates: int | None = Field(None, ge=1)
+    save_parameters: bool = False
     time_scale: float = Field(1.0, ge=MIN_TIME_SCALE, le=MAX_TIME_SCALE, allow_inf_nan=False)
     seed: int = Field(0, ge=0, lt=2**31)
     repeats: int = Field(1, ge=1, le=1000)

@@ -1,65 +1,122 @@
 """What one training step costs this host, measured in a process of its own so that the caller imports no framework.
 
-`python -m emulator.experiment.probe` reads {"workload": a Workload, "data_directory"} as JSON on stdin and prints
-{"parameters": n, "step_seconds": CPU seconds of the fastest of a few single-threaded steps}.
+`python -m emulator.experiment.probe` reads {"workload": a Workload, "data_directory", "variants": [Variant, ...]} as
+JSON on stdin and prints a StepCost: CPU seconds of the fastest of a few single-threaded steps. In a container it
+measures the processor that the container's programs are for.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import ExperimentError
 
 if TYPE_CHECKING:
-    from emulator.training.spec import Workload
+    from emulator.core.plan import NodePlan, Plan
+    from emulator.training.spec import Variant, Workload
 
-STEPS = 10
+#: at most so many steps, and no more once so many CPU seconds have gone by
+STEPS, ENOUGH = 10, 5.0
+#: real seconds that a container may take for it; importing a framework under QEMU takes ten
+WITHIN = 300.0
+_ARGUMENTS = ("-m", "emulator.experiment.probe")
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @dataclass(frozen=True)
+class Step:
+    """A worker's whole step of one variant, gradient and selection: CPU seconds, and the flops charged for it."""
+
+    seconds: float
+    flops: float
+
+
+@dataclass(frozen=True)
 class StepCost:
-    """`parameters` of the model, and CPU seconds of one gradient on one core of this host."""
+    """`parameters` of the model, CPU seconds of one gradient on one core, and `steps` by variant, as asked for."""
 
     parameters: int
     step_seconds: float
+    steps: Mapping[str, Step] = field(default_factory=dict)
 
 
-def measure(workload: Workload, data_directory: str) -> StepCost:
+def measure(workload: Workload, data_directory: str, variants: Sequence[Variant] = ()) -> StepCost:
     """Measure in a child process; raises ExperimentError, with its last line, when the model cannot be built."""
-    import os
-
-    environment = os.environ | dict.fromkeys(_THREADS, "1")
     done = subprocess.run(
-        [sys.executable, "-m", "emulator.experiment.probe"],
-        input=json.dumps({"workload": asdict(workload), "data_directory": data_directory}),
+        [sys.executable, *_ARGUMENTS],
+        input=_request(workload, data_directory, variants),
         capture_output=True,
         text=True,
-        env=environment,
+        env=os.environ | dict.fromkeys(_THREADS, "1"),
         check=False,
     )
     if done.returncode:
-        last = (done.stderr.strip() or f"it ended with status {done.returncode}").splitlines()[-1]
-        raise ExperimentError(
-            f"model {workload.model!r} does not run ({last})", where="workload", fix="mend the model or its options"
+        raise _failure(workload, done.returncode, done.stderr)
+    return _cost(done.stdout)
+
+
+def measure_in(
+    plan: Plan,
+    node: NodePlan,
+    runtime: str | None,
+    workload: Workload,
+    data_directory: str,
+    variants: Sequence[Variant],
+) -> StepCost:
+    """Measure in a node like this one, alone in a lab of its own that is removed again: for another processor.
+
+    Raises as a lab does, and ExperimentError when the model does not run there.
+    """
+    from emulator.core.plan import Plan
+    from emulator.lab import Lab
+
+    alone = replace(node, interfaces=(), routes=(), address=None, command=())
+    name = f"{plan.name[:24].rstrip('-')}-probe-{os.getpid()}"
+    with Lab.from_plan(Plan(name, (alone,), (), plan.time_scale), runtime=runtime) as lab:
+        done = lab.node(node.name).run(
+            ["python3", *_ARGUMENTS],
+            env=dict.fromkeys(_THREADS, "1"),
+            input=_request(workload, data_directory, variants),
+            timeout=WITHIN,
         )
-    return StepCost(**json.loads(done.stdout))
+    if done.returncode:
+        raise _failure(workload, done.returncode, done.stderr, f" on {node.name} ({node.cpu_model or node.arch})")
+    return _cost(done.stdout)
+
+
+def _request(workload: Workload, data_directory: str, variants: Sequence[Variant]) -> str:
+    asked = {"workload": asdict(workload), "data_directory": data_directory}
+    return json.dumps(asked | {"variants": [asdict(variant) for variant in variants]})
+
+
+def _cost(text: str) -> StepCost:
+    raw = json.loads(text)
+    return StepCost(**raw | {"steps": {name: Step(**step) for name, step in raw["steps"].items()}})
+
+
+def _failure(workload: Workload, status: int, said: str, place: str = "") -> ExperimentError:
+    last = (said.strip() or f"it ended with status {status}").splitlines()[-1]
+    if status in (-4, 128 + 4):
+        last = "it needs an instruction that this processor lacks, SIGILL"
+    return ExperimentError(
+        f"model {workload.model!r} does not run{place} ({last})", where="workload", fix="mend the model or its options"
+    )
 
 
 def _main() -> None:
-    import time
-
     import numpy as np
 
-    from emulator.training import data, models
+    from emulator.training import data, exchanges, models
     from emulator.training.data.batches import prepared
     from emulator.training.roles.worker import use_threads
-    from emulator.training.spec import Workload
+    from emulator.training.spec import Variant, Workload
 
     asked = json.load(sys.stdin)
     workload = Workload(**asked["workload"])
@@ -69,12 +126,26 @@ def _main() -> None:
     images = prepared(np.asarray(samples.images[: workload.batch]), workload.standardize)
     labels = np.asarray(samples.labels[: workload.batch]).astype(np.int64)
     parameters = model.initial(0)
-    fastest = float("inf")
-    for _ in range(STEPS):
+    step_seconds = _fastest(lambda: model.gradients(parameters, images, labels))
+    steps = {}
+    for variant in (Variant(**raw) for raw in asked["variants"]):
+        exchange = exchanges.build(variant, model.layout, 0)
+        gradients, _ = model.gradients(parameters, images, labels)
+        selecting = _fastest(lambda: exchange.select(gradients))  # noqa: B023 - called before the next one
+        steps[variant.name] = Step(step_seconds + selecting, model.flops(workload.batch) + exchange.select_flops)
+    json.dump(asdict(StepCost(model.layout.size, step_seconds, steps)), sys.stdout)
+
+
+def _fastest(work: Callable[[], object]) -> float:
+    """CPU seconds of the fastest of several runs. The first, in which libraries and emulators prepare, counts too."""
+    import time
+
+    took: list[float] = []
+    while len(took) < STEPS and sum(took) < ENOUGH:
         start = time.thread_time()
-        model.gradients(parameters, images, labels)
-        fastest = min(fastest, time.thread_time() - start)
-    json.dump(asdict(StepCost(model.layout.size, fastest)), sys.stdout)
+        work()
+        took.append(time.thread_time() - start)
+    return min(took)
 
 
 if __name__ == "__main__":

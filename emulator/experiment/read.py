@@ -78,6 +78,7 @@ class Experiment:
             "evaluate_every": float(model.evaluate_every),
             "evaluate_last": float(model.evaluate_last or model.evaluate_every),
             "max_updates": model.max_updates,
+            "save_parameters": model.save_parameters,
             "time_scale": model.time_scale,
             "seed": model.seed,
             "repeats": model.repeats,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from emulator.core.plan import Plan
     from emulator.experiment.engines import Engine
+    from emulator.experiment.pace import Pacing
     from emulator.experiment.progress import Watcher
     from emulator.experiment.read import Experiment
     from emulator.results.store import Run
@@ -41,6 +42,7 @@ class Options:
     link_driver: str | None = None
     out: Path = store.ROOT
     force: bool = False
+    arch: str | None = None
 
     def all_overrides(self) -> dict[str, object]:
         named = {"repeats": self.repeats, "seed": self.seed, "time_scale": self.time_scale}
@@ -64,18 +66,21 @@ def run_experiment(
     _check(wanted)
     watch = watcher or Silent()
     found = read(experiment, wanted.all_overrides())
-    plan = load_plan(found.topology, time_scale=found.model.time_scale, seed=found.model.seed)
+    plan = load_plan(found.topology, time_scale=found.model.time_scale, seed=found.model.seed, arch=wanted.arch)
     check_roles(plan, str(found.topology))
     runtime = _runtime(wanted, plan, watch)
     data_directory = str(_fetch(found, watch))
-    expected = {} if runtime == "fake" else _admit(plan, found, data_directory, wanted, watch)
+    expected: dict[str, Any] = {}
+    pacing = None
+    if runtime != "fake":
+        expected, pacing = _admit(plan, found, data_directory, runtime, wanted, watch)
     run = store.create(wanted.out, found.name, found.model.seed)
     with orderly(), _recorded(run):
         run.write("experiment.json", found.resolved())
         run.write_text("plan.json", plan.to_json() + "\n")
         with _engine(plan, runtime, wanted, found, watch) as engine:
             _note_facts(run, engine, expected)
-            _run_all(run, engine, found, data_directory, watch)
+            _run_all(run, engine, found, data_directory, pacing, watch)
     return ExperimentResult.of(run.directory, run.read("summary.json"))
 
 
@@ -123,16 +128,28 @@ def _fetch(found: Experiment, watch: Watcher) -> Path:
     return data.fetch(found.workload.dataset, say=watch.note)
 
 
-def _admit(plan: Plan, found: Experiment, data_directory: str, wanted: Options, watch: Watcher) -> dict[str, Any]:
-    """Measure a step, estimate the use, and refuse or warn; returns what of it belongs into run.json."""
+def _admit(
+    plan: Plan, found: Experiment, data_directory: str, runtime: str | None, wanted: Options, watch: Watcher
+) -> tuple[dict[str, Any], Pacing]:
+    """Measure a step, estimate the use, and refuse or warn; returns what of it belongs into run.json, and the paces."""
+    from emulator.experiment import pace
     from emulator.experiment.admission import admit, estimate
     from emulator.experiment.probe import measure
 
-    cost = measure(found.workload, data_directory)
-    admission = estimate(plan, found.variants, cost)
+    emulated = {}
+    foreign = pace.foreign_roles(plan)
+    cost = measure(found.workload, data_directory, found.variants if foreign else ())
+    if foreign:
+        watch.note(f"measuring a step of {foreign[-1].name} under QEMU ({foreign[-1].cpu_model or 'any core'})")
+        emulated = pace.emulated_costs(plan, runtime, found.workload, data_directory, found.variants)
+    pacing = pace.Pacing(plan, cost, emulated)
+    said = pacing.check(wanted.force)
+    if said:
+        watch.note(said)
+    admission = estimate(plan, found.variants, cost, pacing=pacing)
     warning = admit(admission, plan, wanted.force)
     watch.note(warning or f"expected use: {admission}")
-    return {"admission": str(admission), "step_seconds": cost.step_seconds}
+    return {"admission": str(admission), "step_seconds": cost.step_seconds, "pacing": said}, pacing
 
 
 def _engine(
@@ -159,7 +176,9 @@ def _note_facts(run: Run, engine: Engine, expected: dict[str, Any]) -> None:
     )
 
 
-def _run_all(run: Run, engine: Engine, found: Experiment, data_directory: str, watch: Watcher) -> None:
+def _run_all(
+    run: Run, engine: Engine, found: Experiment, data_directory: str, pacing: Pacing | None, watch: Watcher
+) -> None:
     """Every repeat of every variant in turn; a repeat is done for all variants before the next one begins."""
     specs, real = base_specs(engine.plan, found, data_directory), clock.RealClock()
     took: dict[str, float] = {}
@@ -170,7 +189,8 @@ def _run_all(run: Run, engine: Engine, found: Experiment, data_directory: str, w
                 out.mkdir(parents=True)
             start = real.now()
             watch.begin(variant.name, repeat, float(found.model.budget))
-            engine.run(specs_for(specs, variant, repeat, run.id), out, watch)
+            paces = pacing.of(variant.name) if pacing else {}
+            engine.run(specs_for(specs, variant, repeat, run.id, paces), out, watch)
             watch.end()
             took[variant.name] = round(took.get(variant.name, 0.0) + real.now() - start, 3)
             run.update(real_seconds=took)

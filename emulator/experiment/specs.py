@@ -10,6 +10,8 @@ from emulator.experiment.explain import nearest
 from emulator.training.spec import RoleSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from emulator.core.plan import NodePlan, Plan
     from emulator.experiment.read import Experiment
     from emulator.training.spec import Variant
@@ -59,6 +61,7 @@ def base_specs(plan: Plan, experiment: Experiment, data_directory: str) -> list[
         time_scale=plan.time_scale,
         data_directory=data_directory,
         addresses=tuple((node.name, str(node.address)) for node in nodes),
+        save_parameters=model.save_parameters,
     )
     return [
         replace(
@@ -68,9 +71,20 @@ def base_specs(plan: Plan, experiment: Experiment, data_directory: str) -> list[
     ]
 
 
-def specs_for(specs: list[RoleSpec], variant: Variant, repeat: int, run_id: str) -> list[RoleSpec]:
-    """The same roles for a variant and a repeat, whose seed is the experiment's plus the repeat's number."""
+def specs_for(
+    specs: list[RoleSpec], variant: Variant, repeat: int, run_id: str, paces: Mapping[str, float]
+) -> list[RoleSpec]:
+    """The same roles for a variant and a repeat, whose seed is the experiment's plus the repeat's number.
+
+    `paces` are those of nodes that are to be paced, by name.
+    """
     return [
-        replace(spec, variant=variant, seed=spec.seed + repeat, run_id=f"{run_id}/{variant.name}/{repeat}")
+        replace(
+            spec,
+            variant=variant,
+            seed=spec.seed + repeat,
+            run_id=f"{run_id}/{variant.name}/{repeat}",
+            pace=paces.get(spec.node, 0.0),
+        )
         for spec in specs
     ]

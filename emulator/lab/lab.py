@@ -54,13 +54,14 @@ class Lab:
         name: str | None = None,
         time_scale: float | None = None,
         seed: int | None = None,
+        arch: str | None = None,
         runtime: str | None = None,
         link_driver: str | None = None,
     ) -> Lab:
         """A lab of a topology file, not up yet. Raises TopologyError, HostError or UsageError."""
         from emulator.topology import load_plan
 
-        plan = load_plan(path, name=name, time_scale=time_scale, seed=seed)
+        plan = load_plan(path, name=name, time_scale=time_scale, seed=seed, arch=arch)
         return cls.from_plan(plan, runtime=runtime, link_driver=link_driver)
 
     @classmethod

@@ -22,6 +22,9 @@ LATE = 0.002
 #: (less is a quota's period and the hop to the computing thread)
 STARVED, STARVED_SECONDS = 2.0, 0.01
 
+#: a run in which more than this share of an emulated node's steps took longer than the device's tells no times
+OVERRAN = 0.01
+
 METHOD = (
     f"test-set accuracy of the server's model at set intervals, computed outside the nodes and off the links, "
     f"outside the budget; final accuracy is the mean of the last {LAST} evaluations of an updated model"
@@ -39,6 +42,7 @@ def assemble(
         "drops": _drops(repeats),
         "relay": _relay(repeats, plan.time_scale),
         "compute": _compute(facts.get("step_seconds"), plan, found),
+        "pacing": _pacing(facts.get("pacing"), found),
     }
     return {
         **{key: facts.get(key) for key in ("engine", "runtime", "link_driver")},
@@ -51,7 +55,7 @@ def assemble(
         "admission": facts.get("admission"),
         **measured,
         "evaluation": METHOD,
-        "notes": [*plan.notes, *facts.get("notes", [])],
+        "notes": [*plan.notes, *facts.get("notes", []), *_emulated(plan, measured["pacing"])],
         "marks": _marks(facts, measured, repeats, plan),
     }
 
@@ -114,14 +118,48 @@ def _compute(step_seconds: float | None, plan: Plan, found: Mapping[str, Sequenc
     workers = [node for node in plan.machines if node.role == "worker"]
     if step_seconds is None or not workers:
         return None
-    speeds = [min(float(node.host_cpus), float(node.threads)) for node in workers]
-    expected = sum(step_seconds / speed / plan.time_scale for speed in speeds) / len(speeds)
+    expected = sum(step_seconds / node.step_cpus / plan.time_scale for node in workers) / len(workers)
     measured = {}
     for name, repeats in found.items():
         means = [step.compute / step.count for one in repeats for step in one.steps.values() if step.count]
         if means:
             measured[name] = sum(means) / len(means)
     return {"expected": expected, "measured": measured}
+
+
+def _pacing(expected: str | None, found: Mapping[str, Sequence[Trace]]) -> dict[str, Any] | None:
+    """Steps of nodes whose processor is emulated, by variant: how many were `paced` to the device's and how many
+    `overran` it, and the means of what the device (`device_s`) and this host (`host_s`) took, emulated seconds."""
+    measured = {}
+    for name, repeats in found.items():
+        nodes = [paced for one in repeats for paced in one.paced.values()]
+        if count := sum(paced.count for paced in nodes):
+            measured[name] = {
+                "paced": count,
+                "overran": sum(paced.overran for paced in nodes),
+                "device_s": sum(paced.modelled for paced in nodes) / count,
+                "host_s": sum(paced.took for paced in nodes) / count,
+            }
+    return {"expected": expected, "measured": measured} if measured else None
+
+
+def _held(steps: Mapping[str, Any]) -> bool:
+    return bool(steps["overran"] <= OVERRAN * steps["paced"])
+
+
+def _emulated(plan: Plan, pacing: Mapping[str, Any] | None) -> list[str]:
+    """What a run with paced nodes says of itself."""
+    if pacing is None:
+        return []
+    nodes = [node for node in plan.machines if node.role and node.foreign and node.cpu_model]
+    models = ", ".join(sorted({node.cpu_model for node in nodes}))
+    steps = "; ".join(
+        f"{name} {one['device_s'] * 1e3:.3g} ms a step, {one['overran']} of {one['paced']} steps overran"
+        for name, one in pacing["measured"].items()
+    )
+    held = all(_held(one) for one in pacing["measured"].values())
+    what = f"{', '.join(node.name for node in nodes)} ran {nodes[0].arch} programs under QEMU ({models}), paced"
+    return [f"{what} to the calibrated device: {steps}{'; times are the device model, not QEMU' if held else ''}"]
 
 
 def _marks(
@@ -141,6 +179,16 @@ def _marks(
         if seconds > STARVED * compute["expected"] and late > STARVED_SECONDS:
             times = f"{seconds / compute['expected']:.1f} times"
             marks.append(f"{name}: a compute step took {times} what the workers' caps allow on an idle host")
+    pacing = measured["pacing"] or {"measured": {}}
+    marks += [
+        f"{name}: {steps['overran']} of {steps['paced']} steps under QEMU took longer than on the device: "
+        "no timing can be concluded"
+        for name, steps in pacing["measured"].items()
+        if not _held(steps)
+    ]
+    unpaced = [node.name for node in plan.machines if node.role and node.foreign and not node.cpu_model]
+    if unpaced and facts.get("engine") == "emulation":
+        marks.append(f"{', '.join(unpaced)}: QEMU ran their programs at no device's pace: no timing can be concluded")
     for name, one in repeats:
         busy = _busy([(name, one)])
         if busy and busy["mean"] > BUSY:

@@ -73,6 +73,7 @@ def honesty_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Expected use", block["admission"] or "not estimated"),
         ("Host busy", _busy(block["host_busy"])),
         ("Compute step", _compute(block["compute"])),
+        *([("Emulated processors", _pacing(block["pacing"]))] if block["pacing"] else []),
         ("CPU throttling", _throttling(block["throttling"])),
         ("Packet drops", _drops(block["drops"])),
         ("Link driver", _relay(block["relay"])),
@@ -110,6 +111,14 @@ def _compute(compute: Mapping[str, Any] | None) -> str:
         return "modelled from floating-point operations"
     measured = ", ".join(f"{name} {value:.3f} s" for name, value in compute["measured"].items())
     return f"expected {compute['expected']:.3f} s (cost alone on this host, over the caps); measured {measured}"
+
+
+def _pacing(pacing: Mapping[str, Any]) -> str:
+    measured = ", ".join(
+        f"{name} {one['host_s']:.3f} of {one['device_s']:.3f} s ({one['overran']} of {one['paced']} overran)"
+        for name, one in pacing["measured"].items()
+    )
+    return f"{pacing['expected']}; QEMU took, at this time scale, {measured}"
 
 
 def _throttling(worst: Mapping[str, float] | None) -> str:

@@ -40,6 +40,16 @@ class Steps:
 
 
 @dataclass
+class Paced:
+    """Sums over a node's paced computations: emulated seconds of the device, and those that this host took for it."""
+
+    count: int = 0
+    overran: int = 0
+    modelled: float = 0.0
+    took: float = 0.0
+
+
+@dataclass
 class Trace:
     """One repeat. `t0` is the first pull, where the budget starts; `seconds` what of the budget was used."""
 
@@ -62,6 +72,7 @@ class Trace:
     sigma: float = 0.0
     evaluations: list[Evaluation] = field(default_factory=list)
     steps: defaultdict[str, Steps] = field(default_factory=lambda: defaultdict(Steps))
+    paced: defaultdict[str, Paced] = field(default_factory=lambda: defaultdict(Paced))
     sent: Counter[str] = field(default_factory=Counter)
     received: Counter[str] = field(default_factory=Counter)
     usage: dict[str, Record] = field(default_factory=dict)
@@ -156,6 +167,14 @@ def _step(trace: Trace, item: Record) -> None:
     steps.push += float(item["push_s"])
 
 
+def _paced(trace: Trace, item: Record) -> None:
+    paced = trace.paced[str(item["node"])]
+    paced.count += 1
+    paced.overran += float(item["took_s"]) > float(item["modelled_s"])
+    paced.modelled += float(item["modelled_s"])
+    paced.took += float(item["took_s"])
+
+
 def _evaluation(trace: Trace, item: Record) -> None:
     trace.evaluations.append(
         Evaluation(
@@ -185,6 +204,7 @@ _HANDLERS: dict[str, Callable[[Trace, Record], None]] = {
     "dropped": _dropped,
     "pull": _pull,
     "step": _step,
+    "paced": _paced,
     "evaluation": _evaluation,
     "stop": _stop,
     "lost": _lost,

@@ -79,5 +79,7 @@ class SimulatedContext:
     def record(self, kind: str, **fields: Any) -> None:
         self._world.records.write(self.now(), self.name, kind, fields)
 
-    def snapshot(self, parameters: Sequence[np.ndarray[Any, Any]], **fields: Any) -> None:
+    def snapshot(self, parameters: Sequence[np.ndarray[Any, Any]], *, keep: bool = False, **fields: Any) -> None:
         self._world.evaluate(self.now(), parameters, fields)
+        if keep:
+            self._world.keep(parameters)

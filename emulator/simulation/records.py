@@ -17,7 +17,7 @@ class Records:
     """Appends to `<out>/<node>.jsonl`, and hands each record to `on_record` as a reader would see it."""
 
     def __init__(self, out: Path, nodes: list[str], on_record: Callable[[dict[str, Any]], None] | None) -> None:
-        self._out = out
+        self.directory = out
         self._on_record = on_record
         self._files: dict[str, TextIO] = {}
         try:
@@ -51,5 +51,5 @@ class Records:
 
     def _failed(self, error: OSError) -> ResultError:
         return ResultError(
-            f"records cannot be written ({error.strerror})", where=str(self._out), fix="free space, or use --out"
+            f"records cannot be written ({error.strerror})", where=str(self.directory), fix="free space, or use --out"
         )

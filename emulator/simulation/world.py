@@ -11,9 +11,9 @@ from emulator.core.errors import EmuError, TrainingError
 from emulator.simulation.context import SimulatedContext
 from emulator.simulation.drive import Task
 from emulator.simulation.network import Network
-from emulator.training import roles
+from emulator.training import roles, snapshot
 from emulator.training.context import Lost
-from emulator.training.evaluation import evaluate
+from emulator.training.evaluation import evaluate, variable_names
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
@@ -88,6 +88,12 @@ class World:
         accuracy, loss = evaluate(spec.workload, spec.data_directory, parameters)
         found = {"accuracy": accuracy, "loss": loss if math.isfinite(loss) else None, "snapshot_t": round(t, 6)}
         self.records.write(t, EVALUATOR, "evaluation", fields | found)
+
+    def keep(self, parameters: Sequence[Any]) -> None:
+        """Leave a model state with the records."""
+        spec = self._specs[0]
+        names = variable_names(spec.workload, spec.data_directory)
+        snapshot.keep(self.records.directory / snapshot.KEPT, names, parameters)
 
     async def _role(self, context: SimulatedContext, spec: RoleSpec) -> None:
         await self.guarded(context, roles.find(spec.role)(context, spec))

@@ -27,17 +27,19 @@ def resolve(
     name: str | None = None,
     time_scale: float | None = None,
     seed: int | None = None,
+    arch: str | None = None,
     host: HostSpeed | None = None,
 ) -> Plan:
     """The Plan of a topology; arguments go before the file's values, `host` is this host's worth (else measured).
 
+    `arch` ("amd64", "arm64") is that of machines for which the file names none; "arm64" of the ARM boards among them.
     Raises TopologyError for what the file says wrongly, UsageError for an argument that cannot be, HostError if
     the host cannot be measured.
     """
     from emulator.devices.host import calibration
     from emulator.topology.assemble import assemble
 
-    return assemble(topology, name=name, time_scale=time_scale, seed=seed, host=host or calibration())
+    return assemble(topology, name=name, time_scale=time_scale, seed=seed, arch=arch, host=host or calibration())
 
 
 def load_plan(
@@ -46,7 +48,8 @@ def load_plan(
     name: str | None = None,
     time_scale: float | None = None,
     seed: int | None = None,
+    arch: str | None = None,
     host: HostSpeed | None = None,
 ) -> Plan:
     """`load` and `resolve` in one."""
-    return resolve(load(path), name=name, time_scale=time_scale, seed=seed, host=host)
+    return resolve(load(path), name=name, time_scale=time_scale, seed=seed, arch=arch, host=host)

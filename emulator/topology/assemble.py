@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.errors import TopologyError, UsageError
 from emulator.core.lab_id import NAME as LAB_NAME
 from emulator.core.plan import Endpoint, LinkPlan, NodePlan, Plan
+from emulator.core.processor import ARCHITECTURES
 from emulator.devices.caps import Caps, caps
 from emulator.devices.profile import UNLIMITED, profile
 from emulator.topology import expand, graph, line, notes, settle
@@ -15,6 +17,7 @@ from emulator.topology.network import Network
 
 if TYPE_CHECKING:
     from emulator.devices.host import HostSpeed
+    from emulator.devices.profile import DeviceProfile
     from emulator.topology.expand import OneLink, OneNode
     from emulator.topology.graph import Graph
     from emulator.topology.line import Line
@@ -28,19 +31,22 @@ def assemble(
     name: str | None = None,
     time_scale: float | None = None,
     seed: int | None = None,
+    arch: str | None = None,
     host: HostSpeed,
 ) -> Plan:
-    """The Plan of a topology on this host; arguments go before the file's own values.
+    """The Plan of a topology on this host; arguments go before the file's own values, but `arch` is that of machines
+    for which the file names none ("arm64": of the ARM boards among them).
 
     Raises TopologyError for what the file says wrongly, UsageError for an argument that cannot be.
     """
     spec, document = topology.spec, topology.document
     scale = spec.time_scale if time_scale is None else time_scale
-    _check_arguments(name, scale, seed)
+    _check_arguments(name, scale, seed, arch)
     nodes = expand.nodes(topology)
     links = expand.links(topology, nodes)
     settler = settle.Settler(topology)
-    settled = {one.name: settler.settle(one) for one in nodes.values()}
+    said = {one.name: settler.settle(one) for one in nodes.values()}
+    settled = {one.name: _with_arch(one, said[one.name], topology, arch) for one in nodes.values()}
     lines = {one.name: line.settle(one, settled, document) for one in links.values()}
     worth = {
         one.name: _caps(one, settled[one.name], topology, host, scale)
@@ -57,12 +63,19 @@ def assemble(
         hosts=tuple(
             (one, network.primary(one)) for one in nodes if nodes[one].spec.kind != "switch" and network.at(one)
         ),
-        notes=tuple(notes.of(nodes, settled, worth, lines, host, scale, network.large_segments)),
+        notes=tuple(
+            [*notes.of(nodes, settled, worth, lines, host, scale, network.large_segments)]
+            + ([f"--arch {arch} has no effect: {_NO_BOARD}"] if arch and settled == said else [])
+        ),
         source=topology.path,
     )
 
 
-def _check_arguments(name: str | None, scale: float, seed: int | None) -> None:
+#: why an --arch changes nothing
+_NO_BOARD = "every machine names its own arch, or is no ARM board"
+
+
+def _check_arguments(name: str | None, scale: float, seed: int | None, arch: str | None) -> None:
     if name is not None and not LAB_NAME.match(name):
         raise UsageError(f"{name!r} is not a lab name", where="--name", fix="use up to 40 of a-z, 0-9 and -")
     if not (isinstance(scale, (int, float)) and MIN_TIME_SCALE <= scale <= MAX_TIME_SCALE):
@@ -73,6 +86,26 @@ def _check_arguments(name: str | None, scale: float, seed: int | None) -> None:
         )
     if seed is not None and seed < 0:
         raise UsageError(f"a seed cannot be {seed}", where="--seed", fix="it must be at least 0")
+    if arch is not None and arch not in ARCHITECTURES:
+        fix = f"use {' or '.join(ARCHITECTURES)}"
+        raise UsageError(f"{arch!r} is not a processor of nodes", where="--arch", fix=fix)
+
+
+def _with_arch(one: OneNode, said: Settled, topology: Topology, arch: str | None) -> Settled:
+    """What a host says, with the arch that was asked for where it names none and may have that one."""
+    if arch is None or one.spec.kind != "host" or "arch" in said.values:
+        return said
+    if arch == "arm64" and not _device(one, said, topology).cpu_model:
+        return said
+    return replace(said, values=said.values | {"arch": arch})
+
+
+def _device(one: OneNode, settled: Settled, topology: Topology) -> DeviceProfile:
+    try:
+        return profile(settled.values.get("device", UNLIMITED))
+    except TopologyError as error:
+        where = topology.document.where(*settled.steps.get("device", one.steps))
+        raise TopologyError(error.what, where=where, fix=error.fix) from None
 
 
 def _graph(topology: Topology, nodes: dict[str, OneNode], links: dict[str, OneLink], lines: dict[str, Line]) -> Graph:
@@ -89,13 +122,9 @@ def _graph(topology: Topology, nodes: dict[str, OneNode], links: dict[str, OneLi
 
 def _caps(one: OneNode, settled: Settled, topology: Topology, host: HostSpeed, scale: float) -> Caps:
     values, steps = settled.values, settled.steps
+    device = _device(one, settled, topology)
     try:
-        device = profile(values.get("device", UNLIMITED))
-    except TopologyError as error:
-        where = topology.document.where(*steps.get("device", one.steps))
-        raise TopologyError(error.what, where=where, fix=error.fix) from None
-    try:
-        return caps(device, host, scale, values.get("cpus"), values.get("memory"))
+        return caps(device, host, scale, values.get("cpus"), values.get("memory"), values.get("arch", ""))
     except TopologyError as error:
         key = "cpus" if "core" in error.what else "memory"
         where = topology.document.where(*steps.get(key, steps.get("device", one.steps)))
@@ -116,6 +145,7 @@ def _node(one: OneNode, settled: Settled, worth: Caps | None, network: Network) 
         role=values.get("role", ""),
         cpus=worth.cpus,
         host_cpus=worth.host_cpus,
+        native_cpus=worth.native_cpus,
         threads=worth.threads,
         memory=worth.memory,
         pids=values.get("pids", NodePlan.pids),

@@ -30,6 +30,7 @@ def of(
     free = [name for name, caps in worth.items() if not caps.limited]
     if free:
         yield f"{some(free)}: not limited beyond this host ({host.cores} cores)"
+    yield from _emulated(settled, worth)
     yield from _slower(worth, host, time_scale)
     total = sum(caps.host_cpus for caps in worth.values() if caps.limited)
     if total > host.cores:
@@ -62,6 +63,18 @@ def _other_core(settled: Mapping[str, Settled]) -> Iterator[str]:
         yield (
             f"{some(names)}: the device's core is {core}, and programs run on this host's {' and '.join(here)}, "
             "which may take instructions that the device does not"
+        )
+
+
+def _emulated(settled: Mapping[str, Settled], worth: Mapping[str, Caps]) -> Iterator[str]:
+    archs: dict[str, list[str]] = {}
+    for name, caps in worth.items():
+        if caps.native_cpus is not None:
+            archs.setdefault(settled[name].values["arch"], []).append(name)
+    for arch, names in archs.items():
+        yield (
+            f"{some(names)}: in containers QEMU runs the {arch} programs, so CPU caps are lifted to whole cores of "
+            "this host; only an experiment's training steps are paced to the device"
         )
 
 

@@ -75,9 +75,10 @@ class Context(Protocol):
 
     def record(self, kind: str, **fields: Any) -> None: ...
 
-    def snapshot(self, parameters: Sequence[np.ndarray[Any, Any]], **fields: Any) -> None:
+    def snapshot(self, parameters: Sequence[np.ndarray[Any, Any]], *, keep: bool = False, **fields: Any) -> None:
         """Hand a model state to the evaluator, off the links and outside the budget; an `evaluation` record follows.
 
-        The arrays are copied (or written out) before this returns.
+        The arrays are copied (or written out) before this returns. With `keep` they also stay in the run's directory
+        (parameters.npz).
         """
         ...

@@ -39,6 +39,12 @@ def evaluate(workload: Workload, data_directory: str, parameters: Sequence[Array
     return right / len(labels), loss / len(labels)
 
 
+def variable_names(workload: Workload, data_directory: str) -> tuple[str, ...]:
+    """What the workload's model calls its variables."""
+    model, _, _ = _prepared(json.dumps(workload.__dict__, sort_keys=True), data_directory)
+    return model.layout.names
+
+
 @lru_cache(maxsize=2)
 def _prepared(workload_json: str, data_directory: str) -> tuple[Model, Array, Array]:
     workload = Workload(**json.loads(workload_json))

@@ -73,9 +73,12 @@ def drain(workload: Workload, data_directory: str, snapshots: int, records: int)
 
 
 def _evaluate(workload: Workload, data_directory: str, snapshots: int, name: str, write: RecordWriter) -> None:
-    from emulator.training.evaluation import evaluate
+    from emulator.training.evaluation import evaluate, variable_names
 
-    parameters, fields = snapshot.read(snapshots, name)
+    parameters, fields, keep = snapshot.read(snapshots, name)
+    if keep:
+        beside = Path(f"/proc/self/fd/{snapshots}").readlink().with_name(snapshot.KEPT)
+        snapshot.keep(beside, variable_names(workload, data_directory), parameters)
     accuracy, loss = evaluate(workload, data_directory, parameters)
     figures: dict[str, Any] = {"accuracy": accuracy, "loss": loss if math.isfinite(loss) else None}
     # Recorded and deleted, or neither: a SIGTERM between the two would have the snapshot evaluated twice.

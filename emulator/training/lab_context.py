@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from emulator.core import rng
@@ -97,9 +98,23 @@ class LabContext:
     async def receive(self, from_: str | None = None, timeout: float | None = None) -> Message | Lost | TimedOut:
         return await self._inbox.take(from_, None if timeout is None else timeout * self._spec.time_scale)
 
-    async def compute(self, fn: Callable[..., T], *args: Any, flops: float = 0.0) -> T:  # noqa: ARG002
-        """Run it in the compute thread. One that is cancelled goes on there, and the next waits for it."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, fn, *args)
+    async def compute(self, fn: Callable[..., T], *args: Any, flops: float = 0.0) -> T:
+        """Run it in the compute thread. One that is cancelled goes on there, and the next waits for it.
+
+        Where the spec sets a pace it takes as long as the device would for these flops, and leaves a record "paced":
+        `modelled_s` of the device, and `took_s` of this host, both emulated. What took longer stays as long as it was.
+        """
+        seconds = self._spec.pace * flops
+        work = partial(self._in_pace, seconds, fn) if seconds else fn
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work, *args)
+
+    def _in_pace(self, seconds: float, fn: Callable[..., T], *args: Any) -> T:
+        started = self.now()
+        result = fn(*args)
+        took = self.now() - started
+        self.record("paced", modelled_s=seconds, took_s=took)
+        self._clock.sleep(seconds - took)
+        return result
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(max(0.0, seconds) * self._spec.time_scale)
@@ -135,11 +150,12 @@ class LabContext:
                 fix="free space where the runs are kept",
             ) from None
 
-    def snapshot(self, parameters: Sequence[np.ndarray[Any, Any]], **fields: Any) -> None:
+    def snapshot(self, parameters: Sequence[np.ndarray[Any, Any]], *, keep: bool = False, **fields: Any) -> None:
         """Write the state out for the evaluator, stamped with the emulated time as `snapshot_t`."""
         if self._snapshots is not None:
             self._taken += 1
-            snapshot.write(self._snapshots, self._taken, parameters, fields | {"snapshot_t": self.now()})
+            stamped = fields | {"snapshot_t": self.now()}
+            snapshot.write(self._snapshots, self._taken, parameters, stamped, keep=keep)
 
 
 class _Spawned:

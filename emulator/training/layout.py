@@ -18,9 +18,18 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 @dataclass(frozen=True)
 class Layout:
-    """The shapes of a model's variables, in order; each weight and each bias tensor is a variable of its own."""
+    """The shapes of a model's variables, in order; each weight and each bias tensor is a variable of its own.
+
+    `labels` are what the framework calls them, where it does.
+    """
 
     shapes: tuple[tuple[int, ...], ...]
+    labels: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A name for each variable: its label, else "0", "1", ..."""
+        return self.labels or tuple(str(number) for number in range(len(self.shapes)))
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:

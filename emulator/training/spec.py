@@ -51,6 +51,9 @@ class RoleSpec:
     `evaluate_every` is emulated seconds between snapshots, `evaluate_last` those between the last `LAST` of them
     (0 = the same), whose mean is the run's final accuracy. `data_directory` is a path of the host, readable in
     the node. `index` counts the workers from 0. `addresses` maps each node with a role to its address.
+
+    `pace` is for a node whose processor is emulated: emulated seconds of the device for each flop charged, to which
+    computing is stretched (0 = it takes what it takes). With `save_parameters` the server's last ones are kept.
     """
 
     node: str
@@ -72,6 +75,8 @@ class RoleSpec:
     addresses: tuple[tuple[str, str], ...] = ()
     port: int = 5555
     run_id: str = ""
+    pace: float = 0.0
+    save_parameters: bool = False
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

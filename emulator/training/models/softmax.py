@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Softmax:
     """One dense layer from 28x28 pixels to 10 classes; starts at zero."""
 
-    layout = Layout(((784, 10), (10,)))
+    layout = Layout(((784, 10), (10,)), ("weight", "bias"))
 
     def __init__(self, _options: Mapping[str, Any]) -> None:
         pass

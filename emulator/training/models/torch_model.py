@@ -39,8 +39,9 @@ class TorchModel:
         self._module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._multiply_adds = multiply_adds
         self._efficiency = efficiency
-        self._variables = list(module.parameters())
-        self.layout = Layout(tuple(tuple(variable.shape) for variable in self._variables))
+        named = dict(module.named_parameters())
+        self._variables = list(named.values())
+        self.layout = Layout(tuple(tuple(variable.shape) for variable in self._variables), tuple(named))
         # torch refuses to look at what arrived in a message, which is read-only.
         self._flat = np.zeros(self.layout.size, np.float32)
         self._views = [torch.from_numpy(view) for view in self.layout.split(self._flat)]

@@ -88,7 +88,7 @@ class Server:
         await self._serve(start)
         for worker in spec.workers:
             await ctx.send(worker, Message(STOP))
-        self._snapshot()
+        self._snapshot(keep=spec.save_parameters)
         ctx.record("stop", reason=self._reason(), updates=self._exchange.iteration)
 
     async def _serve(self, start: float) -> None:
@@ -176,9 +176,10 @@ class Server:
         """Tell the exchange what no outstanding pull can ask for any more."""
         self._exchange.forget(min(self._pulled.values(), default=self._exchange.iteration))
 
-    def _snapshot(self) -> None:
+    def _snapshot(self, keep: bool = False) -> None:
         self._ctx.snapshot(
             self._layout.split(self._parameters),
+            keep=keep,
             updates=self._exchange.iteration,
             payload_bytes_to_server=self._payload_bytes,
             message_bytes_to_server=self._message_bytes,

@@ -49,6 +49,11 @@ class Trainer:
         use_threads(spec.threads)
         self.exchange: Exchange = exchanges.build(spec.variant, self.model.layout, spec.seed)
         self.flops = self.model.flops(workload.batch) + self.exchange.select_flops
+        if spec.pace:
+            # An emulated processor translates what it runs for the first time, which is no part of a step.
+            aside = Batches(samples, mine, workload.batch, ctx.rng("aside"), workload.standardize)
+            gradients, _ = self.model.gradients(self.model.initial(spec.seed), *aside.next())
+            exchanges.build(spec.variant, self.model.layout, spec.seed).select(gradients)
 
     def step(self, parameters: Array) -> tuple[tuple[Array, ...], float]:
         """One mini-batch: the arrays to push, and the loss."""
