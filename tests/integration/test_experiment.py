@@ -8,6 +8,7 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from emulator.core.errors import ExperimentError, ResultError, TrainingError, UsageError
@@ -65,6 +66,17 @@ def test_the_same_seed_gives_the_same_figures(result: ExperimentResult, tmp_path
     assert again.summary["findings"] == result.summary["findings"]
     other = run(tmp_path, seed=4)
     assert other.summary["variants"] != result.summary["variants"]
+
+
+def test_what_was_trained_is_kept_where_asked_for(result: ExperimentResult, tmp_path: Path) -> None:
+    assert not list(result.directory.rglob("*.npz"))
+    kept = run(tmp_path, overrides={"save_parameters": True})
+    assert kept.summary["variants"] == result.summary["variants"]
+    for name in kept.variants:
+        with np.load(kept.directory / name / "0" / "parameters.npz") as file:
+            found = {key: (file[key].shape, file[key].dtype) for key in file}
+            assert found == {"weight": ((784, 10), np.float32), "bias": ((10,), np.float32)}
+            assert np.abs(file["weight"]).max() > 0, "the last state, not the first"
 
 
 def test_repeats_use_following_seeds(result: ExperimentResult, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from emulator.core.errors import TrainingError
@@ -80,7 +81,10 @@ def is_up(name: str) -> bool:
 
 @pytest.mark.parametrize("runtime", ["embedded", DOCKER])
 def test_a_lab_of_its_own_is_measured_and_removed(tmp_path: Path, runtime: str) -> None:
-    result, said = run(tmp_path, "exp-own", runtime=runtime)
+    result, said = run(tmp_path, "exp-own", runtime=runtime, overrides={"save_parameters": True})
+    for name in result.variants:
+        with np.load(result.directory / name / "0" / "parameters.npz") as file:
+            assert {key: file[key].shape for key in file} == {"weight": (784, 10), "bias": (10,)}
     assert not is_up("exp-own-small")
     assert any(text.startswith(f"lab exp-own-small: 3 nodes by {runtime}, links by ") for text in said)
     assert any("expected use" in text for text in said)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import asyncio
 import socket
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 import zmq
 
 import emulator.training
+from emulator.core import record
 from emulator.core.errors import ResultError
 from emulator.training.context import Lost, TimedOut
 from emulator.training.inbox import Inbox
@@ -183,6 +186,37 @@ def test_a_record_on_a_full_disk_is_a_sentence() -> None:
         pytest.raises(ResultError, match=r"^a: a record cannot be written \(No space left on device\); free space"),
     ):
         asyncio.run(body(full.fileno()))
+
+
+def test_computing_is_stretched_to_the_pace_and_tells_what_it_took(tmp_path: Path) -> None:
+    """A tenth of a second of the device for each flop, two real seconds for one emulated."""
+    spec = RoleSpec("a", "r", Workload(), Variant("v"), "a", (), addresses=(("a", "127.0.0.1"),), time_scale=2.0)
+
+    def work(seconds: float) -> str:
+        time.sleep(seconds)
+        return "done"
+
+    async def body(records: int, pace: float) -> list[float]:
+        context = LabContext(replace(spec, pace=pace), time.monotonic(), records)
+        took = []
+        try:
+            for seconds, flops in ((0.0, 1.0), (0.4, 1.0), (0.0, 0.0)):
+                start = time.monotonic()
+                assert await context.compute(work, seconds, flops=flops) == "done"
+                took.append(time.monotonic() - start)
+        finally:
+            context.close()
+        return took
+
+    with (tmp_path / "records").open("wb", buffering=0) as file:
+        stretched, overrun, _ = asyncio.run(body(file.fileno(), 0.1))
+        assert stretched >= 0.2
+        assert overrun >= 0.4
+        asyncio.run(body(file.fileno(), 0.0))
+    # What is charged no flops is no step, and without a pace nothing is.
+    first, second = record.read(tmp_path / "records")
+    assert (first["kind"], first["node"], first["modelled_s"], second["modelled_s"]) == ("paced", "a", 0.1, 0.1)
+    assert first["took_s"] < second["took_s"] >= 0.2
 
 
 def test_strangers_on_the_port_are_ignored() -> None:

@@ -25,10 +25,11 @@ def directory(tmp_path: Path) -> Iterator[int]:
 def test_a_snapshot_comes_back_as_it_was(directory: int) -> None:
     arrays = [np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros(0, np.float32), np.float32(3.5) * np.ones(())]
     snapshot.write(directory, 7, arrays, {"updates": 3, "snapshot_t": 1.25})
-    snapshot.write(directory, 12, arrays[:1], {})
+    snapshot.write(directory, 12, arrays[:1], {}, keep=True)
     assert snapshot.waiting(directory) == ["000007.snapshot", "000012.snapshot"]
-    found, fields = snapshot.read(directory, "000007.snapshot")
-    assert fields == {"updates": 3, "snapshot_t": 1.25}
+    found, fields, keep = snapshot.read(directory, "000007.snapshot")
+    assert (fields, keep) == ({"updates": 3, "snapshot_t": 1.25}, False)
+    assert snapshot.read(directory, "000012.snapshot")[2]
     assert [(a.shape, a.tolist()) for a in found] == [(a.shape, a.tolist()) for a in arrays]
     snapshot.remove(directory, "000007.snapshot")
     assert snapshot.waiting(directory) == ["000012.snapshot"]

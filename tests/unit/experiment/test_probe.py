@@ -9,7 +9,7 @@ import pytest
 from emulator.core.errors import ExperimentError
 from emulator.experiment.probe import measure
 from emulator.training import data
-from emulator.training.spec import Workload
+from emulator.training.spec import Variant, Workload
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +26,14 @@ def test_a_larger_batch_costs_more(directory: str) -> None:
     large = measure(Workload("softmax", "synthetic-mnist", batch=5000), directory)
     assert small.parameters == large.parameters == 7850
     assert 0 < small.step_seconds < large.step_seconds
+
+
+def test_a_step_of_each_variant_is_measured_with_its_selection(directory: str) -> None:
+    variants = [Variant("dense"), Variant("sparse", exchange="adacomp")]
+    found = measure(Workload("softmax", "synthetic-mnist"), directory, variants)
+    assert list(found.steps) == ["dense", "sparse"]
+    assert found.steps["sparse"].flops > found.steps["dense"].flops >= 4 * 7840 * 10
+    assert all(step.seconds > found.step_seconds for step in found.steps.values())
 
 
 def test_a_model_that_fails_is_one_sentence(directory: str, tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from emulator.core.record import encode
+from emulator.core.units import Share
 from emulator.results.report import honesty_rows
 from emulator.results.summary import summarise
 from tests.unit.results import made
@@ -64,6 +66,50 @@ def test_a_starved_compute_step_marks_the_run(tmp_path: Path, step_seconds: floa
     assert block["compute"] == {"expected": pytest.approx(step_seconds * 10), "measured": {"asgd": 1.0}}
     said = ["asgd: a compute step took 5.0 times what the workers' caps allow on an idle host"]
     assert block["marks"] == (said if marked else [])
+
+
+def emulated(root: Path, overran: int, cpu_model: str = "cortex-a72") -> dict[str, Any]:
+    """The block of a run of 200 steps on workers that QEMU emulates."""
+    run = made.run(root, made.variant("asgd"))
+    plan = made.plan()
+    changes: dict[str, Any] = {"arch": "arm64", "cpu_model": cpu_model, "native_cpus": Share(0.5)}
+    nodes = tuple(replace(node, **changes) if node.role == "worker" else node for node in plan.nodes)
+    run.write_text("plan.json", replace(plan, nodes=nodes).to_json())
+    took = [0.06] * overran + [0.03] * (200 - overran)
+    steps = [encode(2, f"worker-{n % 2 + 1}", "paced", {"modelled_s": 0.05, "took_s": s}) for n, s in enumerate(took)]
+    made.write(run, "asgd", [*made.server_records([0.9] * 5, 1000), *made.lab_records(), *(steps if cpu_model else [])])
+    run.update(state="finished", pacing="QEMU is fast enough" if cpu_model else None)
+    summary = summarise(run)
+    if cpu_model:
+        assert dict(honesty_rows(summary))["Emulated processors"].startswith("QEMU is fast enough; QEMU took")
+    return dict(summary["honesty"])
+
+
+def test_times_of_emulated_nodes_that_kept_pace_are_the_devices(tmp_path: Path) -> None:
+    block = emulated(tmp_path, overran=2)
+    assert block["marks"] == []
+    assert block["notes"][-1] == (
+        "worker-1, worker-2 ran arm64 programs under QEMU (cortex-a72), paced to the calibrated device: "
+        "asgd 50 ms a step, 2 of 200 steps overran; times are the device model, not QEMU"
+    )
+    assert block["pacing"]["measured"]["asgd"] == {
+        "paced": 200, "overran": 2, "device_s": pytest.approx(0.05), "host_s": pytest.approx(0.0303),
+    }  # fmt: skip
+
+
+def test_emulated_nodes_that_did_not_keep_pace_mark_the_run(tmp_path: Path) -> None:
+    block = emulated(tmp_path, overran=3)
+    assert "3 of 200 steps overran" in block["notes"][-1]
+    assert "not QEMU" not in block["notes"][-1]
+    assert block["marks"] == [
+        "asgd: 3 of 200 steps under QEMU took longer than on the device: no timing can be concluded"
+    ]
+
+
+def test_emulated_nodes_that_nothing_paces_mark_the_run(tmp_path: Path) -> None:
+    assert emulated(tmp_path, 0, cpu_model="")["marks"] == [
+        "worker-1, worker-2: QEMU ran their programs at no device's pace: no timing can be concluded"
+    ]
 
 
 def test_the_host_is_judged_within_the_budget_only(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
 import pytest
 
+from emulator.core.errors import UsageError
 from emulator.core.plan import Plan, RoutePlan
 from emulator.core.units import Delay, Rate, Size
 from emulator.topology import load_plan
@@ -135,6 +137,48 @@ def test_a_node_that_needs_more_than_the_host_is_noted_with_its_factor() -> None
     assert plan.node("pi").host_cpus == 4
     assert plan.node("pi").threads == 4
     assert "pi: 2 times slower than asked (at time scale 0.05 each needs 8 host cores" in plan.notes[0]
+
+
+X86 = replace(HOST, arch="amd64")
+BOARDS = """
+    groups: {own: {device: rpi-4, arch: amd64}}
+    nodes: {pi: {device: rpi-4}, fixed: {group: own}, s: {device: server}, hub: {kind: switch}}
+    links: [{from: "*", to: hub, preset: lan}]
+"""
+
+
+@pytest.mark.parametrize("time_scale", [0.01, 1.0, 20.0])
+def test_programs_of_another_processor_get_whole_cores_and_the_share_is_kept(time_scale: float) -> None:
+    plan = plan_of("nodes: {pi: {device: rpi-4, arch: arm64}}", host=X86, time_scale=time_scale)
+    node = plan.node("pi")
+    assert node.foreign
+    assert float(node.host_cpus) == node.threads == (4 if time_scale == 0.01 else 1)
+    assert node.step_cpus == pytest.approx(0.4 / time_scale), "the device's worth, also where the host has less"
+    assert (node.gflops, node.cpu_model) == (pytest.approx(15.8), "cortex-a72")
+    assert "pi: in containers QEMU runs the arm64 programs, so CPU caps are lifted to whole cores" in plan.notes[0]
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_on_its_own_processor_nothing_is_lifted() -> None:
+    plan = plan_of("nodes: {pi: {device: rpi-4, arch: arm64}}", host=replace(HOST, arch="arm64"))
+    assert plan.node("pi") == replace(plan_of("nodes: {pi: {device: rpi-4}}").node("pi"), arch="arm64")
+    assert (plan.node("pi").foreign, plan.node("pi").step_cpus, plan.notes) == (False, pytest.approx(0.4), ())
+
+
+def test_an_arch_asked_for_is_that_of_boards_that_name_none() -> None:
+    def archs(arch: str | None) -> list[str]:
+        return [node.arch for node in plan_of(BOARDS, host=X86, arch=arch).machines]
+
+    assert archs(None) == ["", "amd64", ""]
+    assert archs("arm64") == ["arm64", "amd64", ""], "a server is no ARM board"
+    assert archs("amd64") == ["amd64", "amd64", "amd64"]
+
+
+def test_an_arch_without_effect_says_so_and_an_unknown_one_is_refused() -> None:
+    plan = plan_of("nodes: {a: }", host=X86, arch="arm64")
+    assert plan.notes[-1] == "--arch arm64 has no effect: every machine names its own arch, or is no ARM board"
+    with pytest.raises(UsageError, match=r"--arch: 'arm' is not a processor of nodes; use amd64 or arm64"):
+        plan_of(BOARDS, arch="arm")
 
 
 def test_a_server_is_not_limited_and_says_so() -> None:
