@@ -35,10 +35,11 @@ def _has(name: str) -> bool:
         from emulator.runtimes.processor import host_arch
 
         return engine.is_there() and image.is_there(f"{image.PLAIN}:{host_arch()}")
-    if name == "docker-arm64":
+    if name in ("docker-arm64", "docker-arm64-torch"):
         from emulator.runtimes.docker import engine, image
 
-        return _has("qemu-aarch64") and engine.is_there() and image.is_there(f"{image.PLAIN}:arm64")
+        ours = image.TRAINING if name.endswith("torch") else image.PLAIN
+        return _has("qemu-aarch64") and engine.is_there() and image.is_there(f"{ours}:arm64")
     if name == "qemu-aarch64":
         from emulator.runtimes import binfmt
 

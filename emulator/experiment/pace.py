@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from emulator.experiment.probe import StepCost
     from emulator.training.spec import Variant, Workload
 
-#: share of the host's cores that is counted on while all emulated workers compute at once
-ROOM = 0.8
+#: share of the host's cores that is counted on while all emulated workers compute at once: the server, the relay and
+#: whatever else the host does have the rest
+ROOM = 0.7
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Pacing:
         cost = self.emulated.get(worker.name)
         if cost is None:
             return None
-        return EmulatedStep(self._device(worker, variant) if worker.cpu_model else None, cost.steps[variant].seconds)
+        return EmulatedStep(self._device(worker, variant) if worker.cpu_model else None, cost.steps[variant].median)
 
     def least_time_scale(self, cores: int | None = None) -> float:
         """The least time scale at which QEMU keeps up, all emulated workers computing at once; 0 = any."""

@@ -1,8 +1,8 @@
 """What one training step costs this host, measured in a process of its own so that the caller imports no framework.
 
 `python -m emulator.experiment.probe` reads {"workload": a Workload, "data_directory", "variants": [Variant, ...]} as
-JSON on stdin and prints a StepCost: CPU seconds of the fastest of a few single-threaded steps. In a container it
-measures the processor that the container's programs are for.
+JSON on stdin and prints a StepCost, of a few single-threaded steps. In a container it measures the processor that
+the container's programs are for.
 """
 
 from __future__ import annotations
@@ -32,15 +32,17 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 @dataclass(frozen=True)
 class Step:
-    """A worker's whole step of one variant, gradient and selection: CPU seconds, and the flops charged for it."""
+    """A worker's whole step of one variant, gradient and selection: CPU seconds of the fastest and of the median one,
+    and the flops charged for it."""
 
     seconds: float
+    median: float
     flops: float
 
 
 @dataclass(frozen=True)
 class StepCost:
-    """`parameters` of the model, CPU seconds of one gradient on one core, and `steps` by variant, as asked for."""
+    """`parameters` of the model, CPU seconds of the fastest gradient on one core, and `steps` of variants asked for."""
 
     parameters: int
     step_seconds: float
@@ -126,18 +128,20 @@ def _main() -> None:
     images = prepared(np.asarray(samples.images[: workload.batch]), workload.standardize)
     labels = np.asarray(samples.labels[: workload.batch]).astype(np.int64)
     parameters = model.initial(0)
-    step_seconds = _fastest(lambda: model.gradients(parameters, images, labels))
+    fastest, median = _timed(lambda: model.gradients(parameters, images, labels))
     steps = {}
     for variant in (Variant(**raw) for raw in asked["variants"]):
         exchange = exchanges.build(variant, model.layout, 0)
         gradients, _ = model.gradients(parameters, images, labels)
-        selecting = _fastest(lambda: exchange.select(gradients))  # noqa: B023 - called before the next one
-        steps[variant.name] = Step(step_seconds + selecting, model.flops(workload.batch) + exchange.select_flops)
-    json.dump(asdict(StepCost(model.layout.size, step_seconds, steps)), sys.stdout)
+        selecting = _timed(lambda: exchange.select(gradients))  # noqa: B023 - called before the next one
+        flops = model.flops(workload.batch) + exchange.select_flops
+        steps[variant.name] = Step(fastest + selecting[0], median + selecting[1], flops)
+    json.dump(asdict(StepCost(model.layout.size, fastest, steps)), sys.stdout)
 
 
-def _fastest(work: Callable[[], object]) -> float:
-    """CPU seconds of the fastest of several runs. The first, in which libraries and emulators prepare, counts too."""
+def _timed(work: Callable[[], object]) -> tuple[float, float]:
+    """CPU seconds of several runs: the fastest and the median."""
+    import statistics
     import time
 
     took: list[float] = []
@@ -145,7 +149,7 @@ def _fastest(work: Callable[[], object]) -> float:
         start = time.thread_time()
         work()
         took.append(time.thread_time() - start)
-    return min(took)
+    return min(took), statistics.median(took)
 
 
 if __name__ == "__main__":
