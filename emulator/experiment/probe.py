@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import ExperimentError
+from emulator.experiment.signals import orderly, undisturbed
 
 if TYPE_CHECKING:
     from emulator.core.plan import NodePlan, Plan
@@ -81,13 +82,19 @@ def measure_in(
 
     alone = replace(node, interfaces=(), routes=(), address=None, command=())
     name = f"{plan.name[:24].rstrip('-')}-probe-{os.getpid()}"
-    with Lab.from_plan(Plan(name, (alone,), (), plan.time_scale), runtime=runtime) as lab:
-        done = lab.node(node.name).run(
-            ["python3", *_ARGUMENTS],
-            env=dict.fromkeys(_THREADS, "1"),
-            input=_request(workload, data_directory, variants),
-            timeout=WITHIN,
-        )
+    lab = Lab.from_plan(Plan(name, (alone,), (), plan.time_scale), runtime=runtime)
+    with orderly():
+        try:
+            lab.up()
+            done = lab.node(node.name).run(
+                ["python3", *_ARGUMENTS],
+                env=dict.fromkeys(_THREADS, "1"),
+                input=_request(workload, data_directory, variants),
+                timeout=WITHIN,
+            )
+        finally:
+            with undisturbed():
+                lab.down()
     if done.returncode:
         raise _failure(workload, done.returncode, done.stderr, f" on {node.name} ({node.cpu_model or node.arch})")
     return _cost(done.stdout)

@@ -10,12 +10,12 @@ import pytest
 from emulator.core.errors import HostError
 from emulator.experiment import run_experiment
 from emulator.lab import Lab
-from tests.unit.experiment.files import TOPOLOGY, changed, write
+from tests.unit.experiment.files import TOPOLOGY, write
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.needs("docker-arm64", "netns", "cgroup", "tun")
+pytestmark = pytest.mark.needs("docker-arm64-torch", "netns", "cgroup", "tun")
 
 STEP = """
 import os, platform, torch
@@ -29,6 +29,7 @@ print(platform.machine(), os.environ.get("QEMU_CPU"), len(gradients), loss > 0)
 """
 #: so slow that QEMU keeps up with softmax on a busy machine
 SLOW = 100.0
+QUICK = {"variants": {"asgd": {"exchange": "asgd", "learning_rate": 0.001}}, "max_updates": 6, "budget": "60 s"}
 
 
 def test_a_training_step_runs_on_the_boards_instruction_set(tmp_path: Path) -> None:
@@ -40,18 +41,17 @@ def test_a_training_step_runs_on_the_boards_instruction_set(tmp_path: Path) -> N
 
 
 def test_an_experiment_is_refused_or_paced(tmp_path: Path) -> None:
-    text = changed("budget: 1 s\nevaluate_every: 0.1 s", "budget: 60 s\nevaluate_every: 1 s\nmax_updates: 20")
-    path = write(tmp_path, text, TOPOLOGY.replace("name: trio", f"name: arm-trio-{os.getpid()}"))
-    options = {"arch": "arm64", "runtime": "docker", "out": tmp_path / "runs"}
+    path = write(tmp_path, topology=TOPOLOGY.replace("name: trio", f"name: arm-trio-{os.getpid()}"))
+    options = {"arch": "arm64", "runtime": "docker", "out": tmp_path / "runs", "overrides": QUICK}
     with pytest.raises(HostError, match=r"cannot keep pace at time scale 0.01; `--time-scale [\d.]+` would do"):
         run_experiment(path, time_scale=0.01, **options)
     assert not (tmp_path / "runs").exists(), "nothing is made for an experiment that is refused"
     result = run_experiment(path, time_scale=SLOW, **options)
     steps = result.summary["honesty"]["pacing"]["measured"]
-    assert {name: one["paced"] >= 20 for name, one in steps.items()} == {"asgd": True, "adacomp": True}
-    for name, variant in result.summary["variants"].items():
-        assert variant["updates"] == 20
-        assert variant["compute_seconds"] >= steps[name]["device_s"] * 0.999
+    asgd = result.summary["variants"]["asgd"]
+    assert asgd["updates"] == 6
+    assert steps["asgd"]["paced"] >= 6
+    assert asgd["compute_seconds"] >= steps["asgd"]["device_s"] * 0.999, "a step is never shorter than the device's"
     assert any(
         "ran arm64 programs under QEMU (cortex-a72), paced" in note for note in result.summary["honesty"]["notes"]
     )
