@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from emulator.core.errors import HostError
+from emulator.core.errors import ExperimentError, HostError
 from emulator.experiment.specs import WORKER
 from emulator.topology.notes import some
 
@@ -59,7 +59,7 @@ class Pacing:
         cost = self.emulated.get(worker.name)
         if cost is None:
             return None
-        return EmulatedStep(self._device(worker, variant) if worker.cpu_model else None, cost.steps[variant].median)
+        return EmulatedStep(self._device(worker, variant) if worker.cpu_model else None, cost.steps[variant].seconds)
 
     def least_time_scale(self, cores: int | None = None) -> float:
         """The least time scale at which QEMU keeps up, all emulated workers computing at once; 0 = any."""
@@ -68,7 +68,16 @@ class Pacing:
         return max((step.host * crowd / step.device for step in self._steps() if step.device), default=0.0)
 
     def check(self, force: bool = False, cores: int | None = None) -> str | None:
-        """A sentence about the paces, None without any; raises HostError where QEMU cannot keep them, unless forced."""
+        """A sentence about the paces, None without any.
+
+        Raises HostError where QEMU cannot keep them, unless forced, and ExperimentError for a model that charges nothing.
+        """
+        if any(step.flops <= 0 for step in self.native.steps.values()):
+            raise ExperimentError(
+                "a step of the model is charged no flops, so that an emulated node cannot be paced",
+                where="workload",
+                fix="let the model's `flops` tell them",
+            )
         steps = [step for step in self._steps() if step.device]
         if not steps:
             return None

@@ -33,11 +33,9 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 @dataclass(frozen=True)
 class Step:
-    """A worker's whole step of one variant, gradient and selection: CPU seconds of the fastest and of the median one,
-    and the flops charged for it."""
+    """A worker's whole step of one variant, gradient and selection: CPU seconds of the fastest, and the flops charged."""
 
     seconds: float
-    median: float
     flops: float
 
 
@@ -135,20 +133,18 @@ def _main() -> None:
     images = prepared(np.asarray(samples.images[: workload.batch]), workload.standardize)
     labels = np.asarray(samples.labels[: workload.batch]).astype(np.int64)
     parameters = model.initial(0)
-    fastest, median = _timed(lambda: model.gradients(parameters, images, labels))
+    step_seconds = _fastest(lambda: model.gradients(parameters, images, labels))
     steps = {}
     for variant in (Variant(**raw) for raw in asked["variants"]):
         exchange = exchanges.build(variant, model.layout, 0)
         gradients, _ = model.gradients(parameters, images, labels)
-        selecting = _timed(lambda: exchange.select(gradients))  # noqa: B023 - called before the next one
-        flops = model.flops(workload.batch) + exchange.select_flops
-        steps[variant.name] = Step(fastest + selecting[0], median + selecting[1], flops)
-    json.dump(asdict(StepCost(model.layout.size, fastest, steps)), sys.stdout)
+        selecting = _fastest(lambda: exchange.select(gradients))  # noqa: B023 - called before the next one
+        steps[variant.name] = Step(step_seconds + selecting, model.flops(workload.batch) + exchange.select_flops)
+    json.dump(asdict(StepCost(model.layout.size, step_seconds, steps)), sys.stdout)
 
 
-def _timed(work: Callable[[], object]) -> tuple[float, float]:
-    """CPU seconds of several runs: the fastest and the median."""
-    import statistics
+def _fastest(work: Callable[[], object]) -> float:
+    """CPU seconds of the fastest of several runs: what else the host does makes the others slower."""
     import time
 
     took: list[float] = []
@@ -156,7 +152,7 @@ def _timed(work: Callable[[], object]) -> tuple[float, float]:
         start = time.thread_time()
         work()
         took.append(time.thread_time() - start)
-    return min(took), statistics.median(took)
+    return min(took)
 
 
 if __name__ == "__main__":

@@ -159,7 +159,8 @@ def _emulated(plan: Plan, pacing: Mapping[str, Any] | None) -> list[str]:
     )
     held = all(_held(one) for one in pacing["measured"].values())
     what = f"{', '.join(node.name for node in nodes)} ran {nodes[0].arch} programs under QEMU ({models}), paced"
-    return [f"{what} to the calibrated device: {steps}{'; times are the device model, not QEMU' if held else ''}"]
+    whose = "; times are the model's, not QEMU's" if held else ""
+    return [f"{what} to the calibrated device: {steps}{whose}"]
 
 
 def _marks(

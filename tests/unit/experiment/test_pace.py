@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from emulator.core.errors import HostError
+from emulator.core.errors import ExperimentError, HostError
 from emulator.core.plan import NodePlan, Plan
 from emulator.core.units import Share
 from emulator.experiment.admission import ENDPOINT, estimate
@@ -14,8 +16,8 @@ from emulator.training.spec import Variant
 from tests.unit.experiment import test_admission
 
 #: 10 ms here and a second under QEMU; selecting costs adacomp a fifth more
-NATIVE = StepCost(1000, 0.01, {"asgd": Step(0.01, 0.02, 1e6), "adacomp": Step(0.012, 0.02, 1.5e6)})
-QEMU = StepCost(1000, 1.0, {"asgd": Step(0.9, 1.0, 1e6), "adacomp": Step(1.0, 1.1, 1.5e6)})
+NATIVE = StepCost(1000, 0.01, {"asgd": Step(0.01, 1e6), "adacomp": Step(0.012, 1.5e6)})
+QEMU = StepCost(1000, 1.0, {"asgd": Step(1.0, 1e6), "adacomp": Step(1.1, 1.5e6)})
 
 
 def node(name: str, time_scale: float, **changes: object) -> NodePlan:
@@ -66,6 +68,12 @@ def test_too_small_a_time_scale_is_refused_with_one_that_would_do() -> None:
     pacing(15.0).check(cores=2)
 
 
+def test_a_model_that_charges_nothing_cannot_be_paced() -> None:
+    free = StepCost(1000, 0.01, {"asgd": Step(0.01, 0.0)})
+    with pytest.raises(ExperimentError, match="is charged no flops, so that an emulated node cannot be paced; let the"):
+        replace(pacing(), native=free).check(cores=2)
+
+
 def test_a_board_whose_speed_is_not_known_is_not_paced() -> None:
     found = pacing(cpu_model="")
     assert found.of("asgd") == {}
@@ -84,8 +92,8 @@ def test_admission_counts_what_qemu_needs_over_the_pace_that_it_keeps(native: fl
     before = test_admission.plan(workers=1, cap=0.01)
     nodes = [node(one.name, 1.0, native_cpus=Share(0.01)) if one.role == "worker" else one for one in before.nodes]
     plan = Plan("p", tuple(nodes), before.links)
-    cost = StepCost(250_000, native, {"asgd": Step(native, native, 1e6)})
-    known = Pacing(plan, cost, {"w0": StepCost(250_000, 1.0, {"asgd": Step(0.9, 1.0, 1e6)})})
+    cost = StepCost(250_000, native, {"asgd": Step(native, 1e6)})
+    known = Pacing(plan, cost, {"w0": StepCost(250_000, 1.0, {"asgd": Step(1.0, 1e6)})})
     found = estimate(plan, [Variant("asgd")], cost, cores=2, pacing=known)
     # A dense megabyte each way takes two seconds; 1 ms natively are 0.1 s of the device, which QEMU overruns.
     assert found.workers == pytest.approx((1.0 + 2e6 * ENDPOINT) / (2.0 + took))

@@ -90,7 +90,7 @@ def test_times_of_emulated_nodes_that_kept_pace_are_the_devices(tmp_path: Path) 
     assert block["marks"] == []
     assert block["notes"][-1] == (
         "worker-1, worker-2 ran arm64 programs under QEMU (cortex-a72), paced to the calibrated device: "
-        "asgd 50 ms a step, 2 of 200 steps overran; times are the device model, not QEMU"
+        "asgd 50 ms a step, 2 of 200 steps overran; times are the model's, not QEMU's"
     )
     assert block["pacing"]["measured"]["asgd"] == {
         "paced": 200, "overran": 2, "device_s": pytest.approx(0.05), "host_s": pytest.approx(0.0303),
@@ -100,7 +100,7 @@ def test_times_of_emulated_nodes_that_kept_pace_are_the_devices(tmp_path: Path) 
 def test_emulated_nodes_that_did_not_keep_pace_mark_the_run(tmp_path: Path) -> None:
     block = emulated(tmp_path, overran=3)
     assert "3 of 200 steps overran" in block["notes"][-1]
-    assert "not QEMU" not in block["notes"][-1]
+    assert "the model's" not in block["notes"][-1]
     assert block["marks"] == [
         "asgd: 3 of 200 steps under QEMU took longer than on the device: no timing can be concluded"
     ]
