@@ -70,7 +70,7 @@ class Pacing:
     def check(self, force: bool = False, cores: int | None = None) -> str | None:
         """A sentence about the paces, None without any.
 
-        Raises HostError where QEMU cannot keep them, unless forced, and ExperimentError for a model that charges nothing.
+        Raises HostError where QEMU cannot keep them, unless forced, and ExperimentError for a model without flops.
         """
         if any(step.flops <= 0 for step in self.native.steps.values()):
             raise ExperimentError(

@@ -33,7 +33,7 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 @dataclass(frozen=True)
 class Step:
-    """A worker's whole step of one variant, gradient and selection: CPU seconds of the fastest, and the flops charged."""
+    """A worker's step of one variant, gradient and selection: CPU seconds of the fastest, and the flops charged."""
 
     seconds: float
     flops: float
