@@ -31,8 +31,8 @@ def _has(name: str) -> bool:
         probe = "unshare -n tc qdisc add dev lo root netem delay 1ms 2>/dev/null"
         return _has("netns") and os.system(probe) == 0
     if name == "docker":
+        from emulator.core.processor import host_arch
         from emulator.runtimes.docker import engine, image
-        from emulator.runtimes.processor import host_arch
 
         return engine.is_there() and image.is_there(f"{image.PLAIN}:{host_arch()}")
     if name in ("docker-arm64", "docker-arm64-torch"):

@@ -47,8 +47,7 @@ def prepare(
 
 def _architectures(arch: str) -> tuple[str, ...]:
     from emulator.core.errors import UsageError
-    from emulator.images.build import ARCHITECTURES
-    from emulator.runtimes.processor import host_arch
+    from emulator.core.processor import ARCHITECTURES, host_arch
 
     found = ARCHITECTURES if arch == "all" else (arch or host_arch(),)
     for one in found:
@@ -64,11 +63,12 @@ def _say(line: str) -> None:
 @app.command("list")
 def show() -> None:
     """The images of emu, and which of them the engine has."""
+    from emulator.core.processor import ARCHITECTURES
     from emulator.images import build as images
     from emulator.runtimes.docker import engine, image
 
     engine.require()
     for name in images.names():
-        for arch in images.ARCHITECTURES:
+        for arch in ARCHITECTURES:
             tag = f"emu/{name}:{arch}"
             typer.echo(f"{tag:<18} {'built' if image.is_there(tag) else 'not built'}")

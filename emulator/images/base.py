@@ -6,9 +6,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.errors import HostError, UsageError
+from emulator.core.processor import host_arch
 from emulator.images import wheels
 from emulator.runtimes.docker import engine
-from emulator.runtimes.processor import host_arch
 
 if TYPE_CHECKING:
     from docker.api.client import APIClient

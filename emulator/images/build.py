@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import UsageError
+from emulator.core.processor import host_arch
 from emulator.core.shipped import PACKAGE, shipped
 from emulator.images import bootstrap, cache, context, wheels
 from emulator.images.base import check_base
 from emulator.images.builder import Order, remove_unused
 from emulator.images.builder import build as run
 from emulator.runtimes.docker import engine
-from emulator.runtimes.processor import host_arch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 FOLDER = shipped("images")
 BOOTSTRAP = "bootstrap"
-ARCHITECTURES = ("amd64", "arm64")
 _BESIDE = ("images", "topologies", "experiments")
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.core.errors import HostError, TopologyError, UsageError
+from emulator.core.processor import host_arch
 from emulator.devices import cores
 from emulator.devices.profile import names, profile
 from emulator.runtimes import binfmt
-from emulator.runtimes.processor import host_arch
 
 #: the processor of all devices that have a core's model
 ARCH = "arm64"

@@ -60,8 +60,8 @@ def _runtimes() -> Iterator[Check]:
 
 
 def _docker() -> Check:
+    from emulator.core.processor import host_arch
     from emulator.runtimes.docker import engine, image
-    from emulator.runtimes.processor import host_arch
 
     problem = engine.problem()
     if problem:
@@ -74,10 +74,10 @@ def _docker() -> Check:
 
 def _arm64() -> Check:
     """Whether nodes with `arch: arm64` run, as the cores of the devices that ship."""
+    from emulator.core.processor import host_arch
     from emulator.devices import cores
     from emulator.devices.profile import names, profile
     from emulator.runtimes import binfmt
-    from emulator.runtimes.processor import host_arch
 
     devices = {name: core for name in names() if (core := profile(name).cpu_model)}
     if host_arch() == "arm64":

@@ -63,7 +63,7 @@ def make(name: str) -> LabRuntime:
 
 def _needs_images(plan: Plan) -> bool:
     """Whether only containers will do: a node names an image, or runs another processor's programs."""
-    from emulator.runtimes.processor import host_arch
+    from emulator.core.processor import host_arch
 
     return any(node.image or node.arch not in ("", host_arch()) for node in plan.machines)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from emulator.core.errors import HostError
 from emulator.core.problem import Problem
-from emulator.runtimes.processor import host_arch
+from emulator.core.processor import host_arch
 
 DIRECTORY = Path("/proc/sys/fs/binfmt_misc")
 #: per processor: what an ELF header calls it, QEMU's name of it, and the machine code of exit(0)

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from emulator.core.processor import host_arch
 from emulator.runtimes.docker import engine, image
-from emulator.runtimes.processor import host_arch
 from tests.bench.startup import EMU, Times
 
 SIZES, RUNS = (10, 50), 3

@@ -15,8 +15,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from emulator.core.processor import host_arch
 from emulator.runtimes.docker import engine, image
-from emulator.runtimes.processor import host_arch
 from tests.bench.startup import EMU
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"

@@ -74,6 +74,19 @@ class PrivateEngine:
                 check=True,
             )
 
+    def __enter__(self) -> PrivateEngine:
+        """Started, with the two images."""
+        try:
+            self.start()
+            self.load()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Remove its containers, end it, and delete its files."""
         try:

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from emulator.core.lab_id import LabId
+from emulator.core.processor import host_arch
 from emulator.core.shipped import PACKAGE
 from emulator.images import build, context
 from emulator.images.builder import Order
 from emulator.images.builder import build as run_builder
 from emulator.runtimes.docker import container, controller, engine
-from emulator.runtimes.processor import host_arch
 
 LAB = f"ctl-{os.getpid()}"
 NAME = f"emu-{LAB}"

@@ -31,13 +31,8 @@ STAY = 'command: [sh, -c, "echo ready; exec sleep 1000"]'
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[PrivateEngine]:
-    made = PrivateEngine()
-    try:
-        made.start()
-        made.load()
+    with PrivateEngine() as made:
         yield made
-    finally:
-        made.close()
 
 
 @pytest.fixture

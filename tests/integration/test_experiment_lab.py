@@ -12,13 +12,13 @@ import pytest
 
 from emulator.core.errors import TrainingError
 from emulator.core.lab_id import LabId
+from emulator.core.processor import host_arch
 from emulator.experiment import ExperimentResult, run_experiment
 from emulator.experiment.progress import Silent
 from emulator.lab import Lab
 from emulator.results.listing import listing
 from emulator.runtimes.docker import engine
 from emulator.runtimes.docker.image import PLAIN
-from emulator.runtimes.processor import host_arch
 from tests.integration.commands import EMU, rest, training
 from tests.unit.experiment.files import TOPOLOGY, changed, write
 

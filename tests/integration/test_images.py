@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from emulator.core.errors import HostError, UsageError
+from emulator.core.processor import host_arch
 from emulator.images import base, builder, context
 from emulator.images.builder import Order
 from emulator.runtimes.docker import engine
-from emulator.runtimes.processor import host_arch
 
 pytestmark = pytest.mark.needs("docker")
 TAG = f"emu-test/image:{os.getpid()}"

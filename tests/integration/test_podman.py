@@ -10,7 +10,7 @@ import pytest
 
 from emulator.lab import Lab
 from emulator.lab.status import report
-from tests.integration.private_engine import PrivatePodman
+from tests.integration.private_engine import PrivateEngine, PrivatePodman
 from tests.integration.test_docker_faults import refused, topology
 from tests.integration.traces import marked
 
@@ -18,17 +18,12 @@ pytestmark = pytest.mark.needs("root", "netns", "tun", "cgroup", "overlay", "pod
 
 
 @pytest.fixture
-def engine() -> Iterator[PrivatePodman]:
-    made = PrivatePodman()
-    try:
-        made.start()
-        made.load()
+def engine() -> Iterator[PrivateEngine]:
+    with PrivatePodman() as made:
         yield made
-    finally:
-        made.close()
 
 
-def test_a_lab_on_podman(engine: PrivatePodman, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lab_on_podman(engine: PrivateEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", engine.host)
     with Lab.from_file(topology(tmp_path, f"pod-{os.getpid()}"), runtime="docker") as lab:
         assert lab.node("n-1").run(["hostname"]).stdout == "n-1\n"

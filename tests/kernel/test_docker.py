@@ -31,13 +31,8 @@ links:
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[PrivateEngine]:
-    made = PrivateEngine()
-    try:
-        made.start()
-        made.load()
+    with PrivateEngine() as made:
         yield made
-    finally:
-        made.close()
 
 
 def test_a_lab_of_containers(engine: PrivateEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

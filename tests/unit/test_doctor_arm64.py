@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from emulator.core import processor
 from emulator.core.problem import Problem
 from emulator.devices import cores
 from emulator.lab import doctor
-from emulator.runtimes import binfmt, processor
+from emulator.runtimes import binfmt
 
 Host = Callable[..., doctor.Check]
 

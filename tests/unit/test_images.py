@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from emulator.core.errors import HostError, UsageError
+from emulator.core.processor import ARCHITECTURES
 from emulator.images import bootstrap, build, builder, cache, context, wheels
 
 
@@ -22,7 +23,7 @@ def test_an_image_comes_after_the_one_that_it_stands_on() -> None:
     assert build.chosen(["torch"]) == ["base", "torch"]
 
 
-@pytest.mark.parametrize("arch", build.ARCHITECTURES)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("name", ["base", "torch"])
 def test_every_package_is_pinned_with_a_hash(name: str, arch: str) -> None:
     lines = (build.FOLDER / name / f"requirements-{arch}.txt").read_text().splitlines()

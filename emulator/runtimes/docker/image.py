@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from emulator.core.errors import HostError, RuntimeFailure
+from emulator.core.processor import host_arch
 from emulator.runtimes.docker import engine
-from emulator.runtimes.processor import host_arch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.errors import EmuError, HostError, LabError, RuntimeFailure
+from emulator.core.processor import host_arch
 from emulator.core.units import Size
 from emulator.runtimes import binfmt, caps, cgroups, state
 from emulator.runtimes.base import NodeHandle, Usage
@@ -22,7 +23,6 @@ from emulator.runtimes.docker.parallel import in_parallel
 from emulator.runtimes.docker.remove import remove_containers
 from emulator.runtimes.embedded import EmbeddedRuntime, rootfs, view
 from emulator.runtimes.namespaces import NamespacedNodes, gone, lives
-from emulator.runtimes.processor import host_arch
 from emulator.runtimes.state import NodeState
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.errors import HostError, LabError, RuntimeFailure
+from emulator.core.processor import host_arch
 from emulator.core.state_file import replace_state
 from emulator.runtimes import caps, cgroups, state
 from emulator.runtimes.base import NodeHandle, log_path, read_log
@@ -18,7 +19,6 @@ from emulator.runtimes.embedded.keeper import Job, launch
 from emulator.runtimes.embedded.probe import problems
 from emulator.runtimes.embedded.remove import remove
 from emulator.runtimes.namespaces import NamespacedNodes
-from emulator.runtimes.processor import host_arch
 from emulator.runtimes.state import NodeState
 
 if TYPE_CHECKING:
