@@ -40,6 +40,7 @@ def check_base(client: APIClient, name: str, arch: str) -> None:
 
 def _find(client: APIClient, name: str, arch: str) -> dict[str, Any]:
     from docker.errors import APIError, ImageNotFound
+    from requests.exceptions import RequestException
 
     try:
         with engine.told(name), suppress(ImageNotFound):
@@ -48,8 +49,8 @@ def _find(client: APIClient, name: str, arch: str) -> dict[str, Any]:
         client.pull(name, platform=f"linux/{arch}")
         pulled: dict[str, Any] = client.inspect_image(name)
         return pulled
-    except APIError as error:
-        said = " ".join(str(error.explanation or error).split())[:200]
+    except (APIError, RequestException) as error:
+        said = " ".join(str(getattr(error, "explanation", None) or error).split())[:200]
         raise HostError(
             f"image {name} is not there and cannot be pulled ({said})",
             where=_WHERE,
@@ -62,9 +63,7 @@ def _python(client: APIClient, image: str) -> str:
     from docker.errors import APIError
 
     with engine.told(_WHERE):
-        made = client.create_container(image, entrypoint=["python3", "-c", _ASK], command=[], network_disabled=True)[
-            "Id"
-        ]
+        made = client.create_container(image, [], entrypoint=["python3", "-c", _ASK], network_disabled=True)["Id"]
         try:
             client.start(made)
             client.wait(made)

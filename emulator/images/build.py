@@ -11,6 +11,7 @@ import difflib
 import hashlib
 import shutil
 import tempfile
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,17 +81,20 @@ def build(wanted: Sequence[str], archs: Sequence[str], base: str | None, say: Ca
     """
     wanted = chosen(wanted)
     client = engine.client()
-    made = []
-    for arch in archs:
-        root = _root(client, base, arch, say)
-        replaced: list[str] = []
-        for name in wanted:
-            tag = f"emu/{name}:{arch}"
-            say(f"building {tag}")
-            replaced += _build(client, _order(name, arch, root), _parts(name, arch, say))
-            made.append(tag)
-        remove_unused(client, replaced[::-1])
-    return made
+    with cache.alone(say):
+        return [tag for arch in archs for tag in _build_all(client, wanted, arch, _root(client, base, arch, say), say)]
+
+
+def _build_all(
+    client: APIClient, wanted: Sequence[str], arch: str, root: str, say: Callable[[str], None]
+) -> Sequence[str]:
+    replaced: list[str] = []
+    orders = {name: _order(name, arch, root) for name in wanted}
+    for name, order in orders.items():
+        say(f"building {order.tag}")
+        replaced += _build(client, order, _parts(name, arch, say))
+    remove_unused(client, replaced[::-1])
+    return [order.tag for order in orders.values()]
 
 
 def prepare(
@@ -104,7 +108,9 @@ def prepare(
     wanted = chosen(wanted)
     for arch in archs:
         if base == BOOTSTRAP:
-            _root(engine.client(), base, arch, say)
+            client = engine.client()
+            with cache.alone(say):
+                _root(client, base, arch, say)
         for name in wanted:
             target = folder / f"{name}-{arch}"
             write = partial(context.write, parts=_parts(name, arch, say))
@@ -164,12 +170,12 @@ def _build(client: APIClient, order: Order, parts: dict[str, Path]) -> list[str]
     """Build; returns the id of the image that had the tag before and has it no longer, if there was one."""
     before = _id(client, order.tag)
     folder = cache.directory()
-    with cache.writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as file:
+    with ExitStack() as stack:
+        with cache.writing(folder):
+            file = stack.enter_context(tempfile.TemporaryFile(dir=folder))
             context.pack(file, parts)
             file.seek(0)
-            run(client, order, file)
+        run(client, order, file)
     return [before] if before and before != _id(client, order.tag) else []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,19 @@ def made(entry: Path, make: Callable[[Path], None], say: Callable[[str], None]) 
             finally:
                 lock.unlink(missing_ok=True)
     return entry
+
+
+@contextmanager
+def alone(say: Callable[[str], None]) -> Iterator[None]:
+    """Be the only process of this user that builds: of two, one would remove what the other is standing on."""
+    folder = directory()
+    with ExitStack() as stack:
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            busy = "another emu is building images, waiting"
+            lock = stack.enter_context(locked(folder / ".build.lock", lambda: say(busy)))
+        stack.callback(lock.unlink, missing_ok=True)
+        yield
 
 
 @contextmanager

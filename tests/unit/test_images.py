@@ -100,6 +100,24 @@ def test_one_entry_of_the_cache_is_made_by_one_process_at_a_time(tmp_path: Path)
     assert len(made) == 1
 
 
+def test_two_builds_come_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    heard: list[str] = []
+
+    def build_one(name: str) -> None:
+        with cache.alone(heard.append):
+            heard.append(f"{name} begins")
+            time.sleep(0.2)
+            heard.append(f"{name} ends")
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(build_one, ["x", "y"]))
+    assert "another emu is building images, waiting" in heard
+    told = [line for line in heard if line[1] == " "]
+    assert [line[2:] for line in told] == ["begins", "ends"] * 2 and told[0][0] == told[1][0]
+    assert list(cache.directory().iterdir()) == []
+
+
 def test_a_full_disk_of_the_cache_is_one_sentence(tmp_path: Path) -> None:
     def full(_partial: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
