@@ -15,16 +15,8 @@ from emulator.cli.main import app
 
 VERBS = [
     *"up down status stats exec shell logs cp forward experiment report runs validate schema doctor isa-check".split(),
-    *(
-        "link restart",
-        "link health",
-        "topology show",
-        "data fetch",
-        "data list",
-        "images build",
-        "images list",
-        "images prepare",
-    ),
+    *("link restart", "link health", "topology show", "data fetch", "data list"),
+    *("images build", "images list", "images prepare"),
 ]
 EMU = str(Path(sys.executable).with_name("emu"))
 
