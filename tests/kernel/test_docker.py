@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from emulator.core.lab_id import LabId
+from emulator.core.units import Share
 from emulator.lab import Lab
 from emulator.lab.status import report
 from emulator.runtimes import cgroups, state
 from emulator.runtimes.caps import settings
 from emulator.runtimes.cgroups import NodeGroups
+from emulator.topology import load_plan
 from tests.integration.private_engine import TINY, PrivateEngine
 from tests.integration.traces import marked
 from tests.runtime_world import eventually
@@ -39,7 +42,10 @@ def test_a_lab_of_containers(engine: PrivateEngine, tmp_path: Path, monkeypatch:
     monkeypatch.setenv("DOCKER_HOST", engine.host)
     path = tmp_path / "lab.yaml"
     path.write_text(TOPOLOGY)
-    Lab.from_file(path, runtime="docker", link_driver="netem").up()
+    plan = load_plan(path)
+    # A whole core each: what starts a container runs under its caps, and is slow enough on an emulated processor.
+    plan = replace(plan, nodes=tuple(replace(node, host_cpus=Share(1.0)) for node in plan.nodes))
+    Lab.from_plan(plan, runtime="docker", link_driver="netem").up()
     lab = Lab.attach(NAME)
     assert engine.docker("info", "-f", "{{.CgroupVersion}} {{.CgroupDriver}}") == "2 cgroupfs"
 

@@ -45,7 +45,7 @@ class DockerRuntime(NamespacedNodes):
 
     def __init__(self) -> None:
         super().__init__()
-        self._last: dict[tuple[LabId, str], Usage] = {}
+        self._last: dict[str, Usage] = {}  # by container
 
     def probe(self) -> list[Problem]:
         """See `Runtime.probe`."""
@@ -197,14 +197,14 @@ class DockerRuntime(NamespacedNodes):
 
     def _usage(self, lab: LabId, name: str, node: NodeState) -> Usage:
         """As `Runtime.usage` has it; where the figures went with the container, those that this object read last."""
-        last = self._last.get((lab, name), Usage())
+        last = self._last.get(node.container, Usage())
         try:
             read = super()._usage(lab, name, node)
             # Under cgroup version 1 a count of OOM kills goes with the container's own group.
             read = replace(read, oom_kills=max(read.oom_kills, last.oom_kills))
         except RuntimeFailure:
             read = replace(last, running=False, memory=Size(0), pids=0)
-        self._last[lab, name] = read
+        self._last[node.container] = read
         return read
 
     def remove(self, lab: LabId) -> list[str]:
