@@ -94,8 +94,7 @@ def _vng(image: Path, command: list[str]) -> list[str]:
     words = ["sh", str(GUEST), str(CHECKOUT), *command]
     return [
         *(vng, "--run", str(image), "--disable-kvm", "--force-9p", "--user", "root", "--memory", "2G", "--cpus", "2"),
-        # Where AppArmor is on, a Docker engine wants its tools, which the host may lack.
-        *("--append", "apparmor=0", f"--qemu-opts=-virtfs {share}", "--", shlex.join(words)),
+        *(f"--qemu-opts=-virtfs {share}", "--", shlex.join(words)),
     ]
 
 
