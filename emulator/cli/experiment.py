@@ -22,7 +22,9 @@ def experiment(
     seed: int = typer.Option(None, "--seed", help="Seed of the first repeat."),
     time_scale: float = typer.Option(None, "--time-scale", help="Real seconds for one emulated second."),
     arch: str = typer.Option(None, "--arch", help=ARCH),
-    runtime: str = typer.Option(None, "--runtime", help="embedded, or fake (virtual clock; default without root)."),
+    runtime: str = typer.Option(
+        None, "--runtime", help="docker, embedded, or fake (virtual clock; default without root)."
+    ),
     link_driver: str = typer.Option(None, "--link-driver", help="netem or relay (default: what this kernel can do)."),
     out: Path = typer.Option(Path("runs"), "--out", help="Directory to put the run under."),
     force: bool = typer.Option(False, "--force", help="Run although the host is expected to be too small."),

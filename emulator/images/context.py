@@ -13,13 +13,16 @@ if TYPE_CHECKING:
 
 #: in a package that is installed, what a checkout has beside it
 _SHIPPED = "emulator/shipped"
+#: packages, with their bytecode; of all else it is left out, being of whoever ran it last
+_SITE = "site"
 
 
 def pack(archive: IO[bytes], parts: Mapping[str, Path]) -> None:
     """Write a tar of the parts that is the same for the same contents: sorted, no times, nobody's files."""
 
     def plain(item: tarfile.TarInfo) -> tarfile.TarInfo | None:
-        if "__pycache__" in item.name or item.name.startswith(_SHIPPED):
+        foreign = "__pycache__" in item.name and not item.name.startswith(f"{_SITE}/")
+        if foreign or item.name.startswith(_SHIPPED):
             return None
         item.mtime, item.uid, item.gid, item.uname, item.gname = 0, 0, 0, "root", "root"
         return item
@@ -34,9 +37,9 @@ def write(folder: Path, parts: Mapping[str, Path]) -> None:
     for name, path in sorted(parts.items()):
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        copy = _linked if name == "site" else shutil.copy
+        copy = _linked if name == _SITE else shutil.copy
         if path.is_dir():
-            ignored = shutil.ignore_patterns("__pycache__", Path(_SHIPPED).name)
+            ignored = None if name == _SITE else shutil.ignore_patterns("__pycache__", Path(_SHIPPED).name)
             shutil.copytree(path, target, symlinks=True, copy_function=copy, ignore=ignored)
         else:
             copy(path, target)

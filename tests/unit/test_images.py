@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 import tarfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ import pytest
 
 from emulator.core.errors import HostError, UsageError
 from emulator.core.processor import ARCHITECTURES
-from emulator.images import bootstrap, build, builder, cache, context, wheels
+from emulator.images import bootstrap, build, builder, bytecode, cache, context, wheels
 
 
 def test_an_image_comes_after_the_one_that_it_stands_on() -> None:
@@ -41,14 +42,35 @@ def test_the_same_files_make_the_same_context(tmp_path: Path) -> None:
         for name in order:
             (folder / name).write_text(name)
         made = io.BytesIO()
-        context.pack(made, {"site": folder, "Dockerfile": folder / "a"})
+        context.pack(made, {"site": folder, "emulator": folder, "Dockerfile": folder / "a"})
         return made.getvalue()
 
     first = packed("one", ["a", "b"])
     assert first == packed("two", ["b", "a"])
     with tarfile.open(fileobj=io.BytesIO(first)) as archive:
-        assert archive.getnames() == ["Dockerfile", "site", "site/a", "site/b"]
+        code, packages = (
+            ["emulator", "emulator/a", "emulator/b"],
+            ["site", "site/__pycache__", "site/__pycache__/x.pyc"],
+        )
+        assert archive.getnames() == ["Dockerfile", *code, *packages, "site/a", "site/b"]
         assert {item.mtime for item in archive} == {0}
+
+
+@pytest.mark.skipif(not bytecode.can_compile(), reason="another Python than the images'")
+def test_packages_are_compiled_the_same_each_time(tmp_path: Path) -> None:
+    def compiled(where: str, when: float) -> dict[str, bytes]:
+        folder = tmp_path / where / "site"
+        folder.mkdir(parents=True)
+        for name, text in (("good.py", "def f():\n    return 1\n"), ("bad.py", "print 1\n")):
+            (folder / name).write_text(text)
+            os.utime(folder / name, (when, when))
+        bytecode.compile_all(folder, "/opt/site")
+        return {path.name: path.read_bytes() for path in folder.glob("__pycache__/*")}
+
+    first = compiled("one", 1e9)
+    assert len(first) == 1 and first == compiled("two", 1.1e9)
+    (content,) = first.values()
+    assert b"/opt/site/good.py" in content and str(tmp_path).encode() not in content
 
 
 def test_an_unknown_image_is_named_before_an_engine_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
