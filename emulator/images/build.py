@@ -166,9 +166,7 @@ def _site(name: str, arch: str, say: Callable[[str], None]) -> Path:
         if bytecode.can_compile():
             bytecode.compile_all(folder, _place(name))
         else:
-            say(
-                f"note: this Python is not {wheels.PYTHON}, so they are not compiled, and nodes start theirs more slowly"
-            )
+            say(f"note: this Python is not {wheels.PYTHON}, so they are not compiled, and nodes import them slowly")
 
     return cache.made(cache.directory() / f"site-{name}-{arch}-{digest}", make, say)
 
