@@ -1,5 +1,5 @@
 """Whether ARM64 nodes train as amd64 ones do: the same parameters with one worker, the same accuracy with two; and
-whether they keep pace. About 17 minutes under QEMU, no processor over 10. Needs root, an engine, emu's images for both.
+whether they keep pace. About 17 minutes. Needs root, an engine, emu's images for both.
 """
 
 from __future__ import annotations
