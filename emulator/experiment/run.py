@@ -119,7 +119,12 @@ def _runtime(wanted: Options, plan: Plan, watch: Watcher) -> str | None:
     if wanted.runtime is None and os.geteuid() != 0:
         watch.note("not root: running on the virtual clock (runtime fake) instead of in a lab; `sudo emu` makes nodes")
         return "fake"
-    return runtimes.choose(wanted.runtime, plan).name
+    name = runtimes.choose(wanted.runtime, plan).name
+    if name == "docker":
+        from emulator.runtimes.docker import image
+
+        image.require_current(plan)
+    return name
 
 
 def _fetch(found: Experiment, watch: Watcher) -> Path:

@@ -11,11 +11,12 @@ import difflib
 import hashlib
 import shutil
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from emulator.core import code
 from emulator.core.errors import UsageError
 from emulator.core.processor import host_arch
 from emulator.core.shipped import PACKAGE, shipped
@@ -26,7 +27,7 @@ from emulator.images.builder import build as run
 from emulator.runtimes.docker import engine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from docker.api.client import APIClient
 
@@ -92,9 +93,22 @@ def _build_all(
     orders = {name: _order(name, arch, root) for name in wanted}
     for name, order in orders.items():
         say(f"building {order.tag}")
-        replaced += _build(client, order, _parts(name, arch, say))
+        with _labelled(_parts(name, arch, say)) as parts:
+            replaced += _build(client, order, parts)
     remove_unused(client, replaced[::-1])
     return [order.tag for order in orders.values()]
+
+
+@contextmanager
+def _labelled(parts: dict[str, Path]) -> Iterator[dict[str, Path]]:
+    """The parts, the Dockerfile of those with emu's code saying which version that is."""
+    if "emulator" not in parts:
+        yield parts
+        return
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(f"{parts['Dockerfile'].read_text()}LABEL {code.LABEL}={code.digest()}\n")
+        file.flush()
+        yield parts | {"Dockerfile": Path(file.name)}
 
 
 def prepare(
@@ -113,9 +127,9 @@ def prepare(
                 _root(client, base, arch, say)
         for name in wanted:
             target = folder / f"{name}-{arch}"
-            write = partial(context.write, parts=_parts(name, arch, say))
             shutil.rmtree(target, ignore_errors=True)
-            made.append(cache.made(target, write, say))
+            with _labelled(_parts(name, arch, say)) as parts:
+                made.append(cache.made(target, partial(context.write, parts=parts), say))
     return made
 
 

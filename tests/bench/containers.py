@@ -1,11 +1,13 @@
 """What a lab of containers costs beside the same number of bare `docker run`, started and removed as many at once.
 
 The bare ones have the same image, pid 1, caps and labels, no network of the engine's either, and nothing is plugged in.
+Shown for the whole commands `emu up` and `emu down`, and for the runtime's part of them: the containers alone.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -29,22 +31,40 @@ def main() -> None:
     if os.geteuid() != 0 or not engine.is_there() or not image.is_there(tag):
         print("containers: needs root, an engine and emu's images (emu images build base)")
         return
-    print(f"{'':16}{'emu up':>8}{'bare':>8}{'ratio':>7}{'emu down':>10}{'bare':>8}{'ratio':>7}")
+    print(f"{'':16}{'bare':>7}{'emu up':>9}{'':>7}{'alone':>8}{'':>7}{'bare':>9}{'emu down':>10}{'':>7}{'alone':>8}")
     for size in SIZES:
-        ours, bare = [], []
+        bare, whole, alone = [], [], []
         for _ in range(RUNS):
-            ours.append(lab(size))
             bare.append(runs(size, tag))
-        up, down = (
-            tuple(statistics.median(getattr(one, way) for one in many) for many in (ours, bare))
-            for way in Times._fields
-        )
-        print(
-            f"{size:3} containers  {up[0]:8.2f}{up[1]:8.2f}{up[0] / up[1]:6.2f}x"
-            f"{down[0]:10.2f}{down[1]:8.2f}{down[0] / down[1]:6.2f}x",
-            flush=True,
-        )
-    print(f"wall seconds of whole commands, medians of {RUNS}; {engine.PARALLEL} at once; emu's with links and pings")
+            whole.append(lab(size))
+            alone.append(containers(size))
+        cells = []
+        for way in Times._fields:
+            base, up, own = (statistics.median(getattr(one, way) for one in many) for many in (bare, whole, alone))
+            cells.append(f"{base:7.2f}{up:9.2f}{up / base:6.2f}x{own:8.2f}{own / base:6.2f}x")
+        print(f"{size:3} containers  {cells[0]}  {cells[1]}", flush=True)
+    print(f"wall seconds, medians of {RUNS}, and ratios to bare; {engine.PARALLEL} at once; emu up has links and pings")
+
+
+def containers(size: int) -> Times:
+    """As many nodes made and removed by the runtime, without links."""
+    from emulator.core.lab_id import LabId
+    from emulator.core.plan import NodePlan, Plan
+    from emulator.core.units import Share, Size
+    from emulator.runtimes.docker.runtime import DockerRuntime
+
+    nodes = tuple(NodePlan(f"n-{n}", host_cpus=Share(0.25), memory=Size(256 << 20)) for n in range(1, size + 1))
+    runtime, lab_id = DockerRuntime(), LabId.of("bench-containers")
+    plan = Plan(lab_id.name, nodes, ())
+    lab_id.directory.mkdir(parents=True)
+    start = time.monotonic()
+    try:
+        runtime.create(lab_id, plan, nodes, lambda _kind, _name: None)
+        started = time.monotonic()
+    finally:
+        runtime.remove(lab_id)
+        shutil.rmtree(lab_id.directory)
+    return Times(started - start, time.monotonic() - started)
 
 
 def lab(size: int) -> Times:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from emulator.core import code
 from emulator.core.errors import HostError, UsageError
 from emulator.core.processor import ARCHITECTURES
 from emulator.images import bootstrap, build, builder, bytecode, cache, context, wheels
@@ -177,6 +178,7 @@ def test_the_contexts_of_a_bake_hold_what_the_dockerfiles_copy(tmp_path: Path, m
         made = build.prepare(["emu"], ["arm64"], None, tmp_path / "to", print)
     assert [path.name for path in made] == ["base-arm64", "torch-arm64", "emu-arm64"]
     assert sorted(path.name for path in (tmp_path / "to").iterdir()) == sorted(path.name for path in made)
+    assert f"LABEL emu.code={code.digest()}\n" in (made[0] / "Dockerfile").read_text(), "which roles it holds"
     bake = (build.FOLDER / "docker-bake.hcl").read_text()
     for folder in made:
         lines = (folder / "Dockerfile").read_text().splitlines()

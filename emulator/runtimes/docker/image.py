@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from emulator.core import code
 from emulator.core.errors import HostError, RuntimeFailure
 from emulator.core.processor import host_arch
 from emulator.runtimes.docker import engine
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
     from docker.api.client import APIClient
 
-    from emulator.core.plan import NodePlan
+    from emulator.core.plan import NodePlan, Plan
 
 #: what a node runs that names no image: with a role in a training, and without
 TRAINING, PLAIN = "emu/torch", "emu/base"
@@ -34,6 +36,18 @@ def is_there(name: str) -> bool:
         return engine.ask(f"/images/{quote(name, safe='/:@')}/json")[0] == 200
     except OSError:
         return False
+
+
+def require_current(plan: Plan) -> None:
+    """Raises HostError where an image of ours that is to run a role holds another version of it than this emu's."""
+    for node in plan.machines:
+        name = of(node)
+        if not (node.role and name.startswith("emu/")):
+            continue
+        status, found = engine.order(f"/images/{quote(name, safe='/:@')}/json")
+        if status == HTTPStatus.OK and (found["Config"]["Labels"] or {}).get(code.LABEL) != code.digest():
+            fix = _build(name, node.arch or host_arch())
+            raise HostError(f"image {name} holds another version of emu than this one", where=node.name, fix=fix)
 
 
 def find(client: APIClient, name: str, arch: str, node: str) -> dict[str, Any]:

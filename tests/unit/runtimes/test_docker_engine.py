@@ -178,3 +178,18 @@ def test_a_plan_that_needs_an_engine_says_so_where_there_is_none(at: Path, monke
     assert runtimes.choose(None, Plan("p", (NodePlan("n"),), ())).name == "embedded"
     monkeypatch.setenv("EMU_RUNTIME", "fake")
     assert runtimes.choose(None).name == "fake"
+
+
+@pytest.mark.parametrize("labels", [None, {}, {"emu.code": "of-yesterday"}])
+def test_an_image_with_other_roles_is_refused_before_a_run(at: Path, labels: dict[str, str] | None) -> None:
+    from emulator.core.code import digest
+    from emulator.core.plan import NodePlan, Plan
+    from emulator.runtimes.docker import image
+
+    nodes = (NodePlan("own", role="worker", image="mine:1"), NodePlan("w", role="worker", arch="arm64"))
+    answering(at, {"Config": {"Labels": labels}})
+    with pytest.raises(HostError, match=r"w: image emu/torch:arm64 holds another .* images build torch --arch arm64"):
+        image.require_current(Plan("p", nodes, ()))
+    at.unlink()
+    answering(at, {"Config": {"Labels": {"emu.code": digest()}}})
+    image.require_current(Plan("p", nodes, ()))
