@@ -65,7 +65,7 @@ def test_what_the_controllers_container_lacks_is_named_by_its_option(monkeypatch
 
 
 def test_emu_on_the_host_is_no_controller() -> None:
-    assert controller.problem() == ""
+    assert controller.problem() is None
 
 
 def documented() -> list[str]:
@@ -112,7 +112,7 @@ def state(tmp_path: Path) -> Iterator[Path]:
         run_builder(client, Order(IMAGE, host_arch(), {"BASE": f"emu/base:{host_arch()}"}), file)
     yield tmp_path / "state"
     subprocess.run(["docker", "rm", "--force", NAME], check=False, capture_output=True)
-    for made in container.of_lab(client, LabId(LAB, tmp_path)):
+    for made in container.of_lab(LabId(LAB, tmp_path)):
         client.remove_container(made["Id"], force=True)
     client.remove_image(IMAGE)
 
@@ -133,7 +133,7 @@ def test_a_lab_is_made_used_and_removed_from_a_container_also_by_another_one(sta
     emu = start(state)
     assert "DEAD" in emu("status", LAB).stdout
     assert emu("down", LAB).returncode == 0
-    assert container.of_lab(engine.client(), LabId(LAB, state)) == []
+    assert container.of_lab(LabId(LAB, state)) == []
     assert not [path for path in Path("/sys/fs/cgroup").glob("*/emu/*") if path.name == LAB]
     assert list(state.iterdir()) == []
 
