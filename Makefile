@@ -33,6 +33,7 @@ $(READY): pyproject.toml
 	@$(PYTHON) -m venv $(VENV) || { echo "cannot make a virtual environment: install python3-venv"; exit 1; }
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,kernel]'
 	@touch $(READY)
+	@echo "emu is in $(BIN): . $(BIN)/activate"
 
 check: setup
 	$(BIN)/ruff format --check .

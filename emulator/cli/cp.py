@@ -18,7 +18,9 @@ def cp(
 
     (from_node, from_path), (to_node, to_path) = _split(source), _split(target)
     if (from_node is None) == (to_node is None):
-        raise UsageError("one of the two paths must be in a node", fix="write it as NODE:PATH, e.g. worker-1:/tmp/x")
+        raise UsageError(
+            "exactly one of the two paths must be in a node", fix="write it as NODE:PATH, e.g. worker-1:/tmp/x"
+        )
     found = pick(lab)
     if to_node is not None:
         copy_in(found.node(to_node), from_path, to_path)

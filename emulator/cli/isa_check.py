@@ -13,7 +13,9 @@ def isa_check(
     ),
     device: str = typer.Option("rpi-4", "--device", "-d", help="Device whose core is asked for."),
     image: str | None = typer.Option(
-        None, "--image", help="What wheels, libraries and programs are put into (default: emu/torch or emu/base)."
+        None,
+        "--image",
+        help="What wheels and libraries are put into (default: emu/torch or emu/base), or a dynamic program.",
     ),
     arguments: str = typer.Option("", "--args", help="Arguments of a program, as a shell takes them."),
     timeout: float = typer.Option(300.0, "--timeout", min=1, help="Seconds that each may take."),

@@ -68,7 +68,12 @@ def _docker() -> Check:
         return Check("runtime docker", "note", problem.fact, problem.fix)
     ours = [name for name in (image.PLAIN, image.TRAINING) if image.is_there(f"{name}:{host_arch()}")]
     if not ours:
-        return Check("runtime docker", "note", "an engine answers, without images of emu", "emu images build")
+        return Check(
+            "runtime docker",
+            "note",
+            "an engine answers, without images of emu",
+            "emu images build (where no registry is reached: emu images build --base bootstrap)",
+        )
     return Check("runtime docker", "ok", f"an engine answers, and has {', '.join(ours)}")
 
 

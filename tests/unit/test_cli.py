@@ -69,7 +69,7 @@ def test_version() -> None:
         ("down", 21, "no lab is up; start one with `emu up topologies/wan-10.yaml`"),
         ("down nope", 21, "no lab named 'nope' is there; see `emu status --all`"),
         ("stats --interval 0", 2, "--interval: an interval cannot be 0; give seconds, like 1"),
-        ("cp a b", 2, "one of the two paths must be in a node; write it as NODE:PATH, e.g. worker-1:/tmp/x"),
+        ("cp a b", 2, "exactly one of the two paths must be in a node; write it as NODE:PATH, e.g. worker-1:/tmp/x"),
         ("forward server", 2, "'server' is not NODE:PORT; write it like server:8080"),
         ("forward server:99999", 2, "'server:99999' is not NODE:PORT; write it like server:8080"),
         ("forward a:80 -p 99999", 2, "--port: a port cannot be 99999; give 1 to 65535, or leave it out for a free one"),

@@ -107,7 +107,8 @@ def _inspect(client: APIClient, name: str) -> dict[str, Any]:
 
 
 def _build(name: str, arch: str) -> str:
-    return f"build it with `emu images build {name.partition('/')[2].partition(':')[0]} --arch {arch}`"
+    command = f"emu images build {name.partition('/')[2].partition(':')[0]} --arch {arch}"
+    return f"build it with `{command}` (without a registry: --base bootstrap)"
 
 
 def _short(error: Exception) -> str:
