@@ -45,6 +45,7 @@ def up(
         return
     from emulator.core.errors import UsageError
     from emulator.core.words import counted
+    from emulator.experiment.signals import orderly
     from emulator.lab import Lab
 
     if "fake" in (runtime, link_driver):
@@ -55,7 +56,8 @@ def up(
     lab = Lab.from_file(
         file, name=name, time_scale=time_scale, seed=seed, arch=arch, runtime=runtime, link_driver=link_driver
     )
-    lab.up(wait=wait)
+    with orderly():
+        lab.up(wait=wait)
     for note in lab.plan.notes:
         print(f"note: {note}", file=sys.stderr)
     machines, took = len(lab.plan.machines), time.monotonic() - start

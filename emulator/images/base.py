@@ -9,6 +9,7 @@ from emulator.core.errors import HostError, UsageError
 from emulator.core.processor import host_arch
 from emulator.images import wheels
 from emulator.runtimes.docker import engine
+from emulator.runtimes.docker.reference import is_reference
 
 if TYPE_CHECKING:
     from docker.api.client import APIClient
@@ -22,6 +23,10 @@ def check_base(client: APIClient, name: str, arch: str) -> None:
 
     One for a foreign processor that cannot be run here is taken as it is.
     """
+    if not is_reference(name):
+        raise UsageError(
+            f"{name!r} is no image's name", where=_WHERE, fix="write it like debian:bookworm, or bootstrap"
+        )
     found = _find(client, name, arch)
     if found["Architecture"] != arch:
         raise UsageError(

@@ -92,13 +92,16 @@ def check(
 
 
 def _add_elf(request: Request, path: Path, base: str | None) -> None:
+    if not path.is_file():
+        raise UsageError(f"{path} is no regular file", fix="name a wheel, a program or a library")
     try:
         kind = elf.read(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror})", fix="check its permissions") from None
     if kind is None:
         raise UsageError(
-            f"{path} is no wheel, ELF program or library", fix="name one of these, or an image that is no file here"
+            f"{path} is no wheel and no whole ELF program or library",
+            fix="name one of these, or an image that is no file here",
         )
     if kind.machine != ARCH:
         raise UsageError(

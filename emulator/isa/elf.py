@@ -31,11 +31,14 @@ def read(path: Path) -> Elf | None:
         if start[4] != 2:  # 32 bits: another processor than those asked for, whatever else it is
             return Elf(machine, library=False)
         offset, size, count = *struct.unpack_from(f"{order}Q", start, 32), *struct.unpack_from(f"{order}HH", start, 54)
+        whole = path.stat().st_size
         try:
             file.seek(offset)
             table = file.read(size * count)
             for index in range(count):
                 what, _, at, _, _, length = struct.unpack_from(f"{order}IIQQQQ", table, index * size)
+                if at + length > whole:
+                    return None
                 if what == _INTERPRETER:
                     file.seek(at)
                     return Elf(machine, library=False, loader=file.read(min(length, 4096)).rstrip(b"\0").decode())

@@ -158,6 +158,15 @@ def test_a_program_that_ends_well_is_no_fault(name: str, tmp_path: Path) -> None
     emu("down", name)
 
 
+def test_a_node_without_a_program_stays_for_exec(engine: PrivateEngine, name: str, tmp_path: Path) -> None:
+    engine.docker("create", "--name", name, TINY)
+    engine.docker("commit", "--change", "CMD []", name, "idle:1")
+    engine.docker("rm", name)
+    with Lab.from_file(topology(tmp_path, name, "restart: always", 1, "idle:1"), runtime="docker") as lab:
+        assert lab.node("n-1").run(["hostname"]).stdout == "n-1\n"
+        assert emu("logs", "n-1", "--lab", name).stdout == ""
+
+
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGKILL])
 def test_the_engine_restarts_and_takes_its_containers_with_it(engine: PrivateEngine, lab: Lab, sig: int) -> None:
     engine.stop(sig)

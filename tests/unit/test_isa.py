@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import struct
 import tarfile
@@ -44,6 +45,21 @@ def test_a_wheels_name_tells_which_python_takes_it(tmp_path: Path, tags: str, py
 def test_wheels_that_no_device_takes_are_refused(tmp_path: Path, name: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         wheel.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("cut", [40, 5000])
+def test_a_program_that_was_cut_off_or_is_no_file_is_not_tried(tmp_path: Path, cut: int) -> None:
+    whole = struct.pack("<4s5B7x HHIQQQIHHHHHH", b"\x7fELF", 2, 1, 1, 0, 0, 2, 183, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0)
+    whole += struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, 9000, 9000, 0)
+    path = tmp_path / "program"
+    path.write_bytes(whole.ljust(9000, b"\0"))
+    assert elf.read(path) == elf.Elf("arm64", library=False)
+    path.write_bytes(path.read_bytes()[:cut])
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="no wheel and no whole ELF program"):
+        check.read([str(path)], None)
+    with pytest.raises(UsageError, match="is no regular file"):
+        check.read([str(tmp_path / "pipe")], None)
 
 
 def packed(path: Path) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from emulator.core.lab_id import ENV_LAB
 from emulator.runtimes import caps
 from emulator.runtimes.docker import engine, gate
 from emulator.runtimes.docker.engine import LABEL_LAB, LABEL_NODE
@@ -87,11 +86,11 @@ def of_lab(lab: LabId) -> list[dict[str, Any]]:
 def last_words(client: APIClient, container: str, lines: int = 5) -> str:
     """The last lines that a container printed, on one line."""
     text = client.logs(container, tail=lines).decode(errors="replace")
-    return " / ".join(line.strip() for line in text.splitlines() if line.strip())[-500:]
+    line = " / ".join(line.strip() for line in text.splitlines() if line.strip())[-500:]
+    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in line)
 
 
 def environment(image: Mapping[str, Any], given: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """What programs in the container see: the image's own, then the node's."""
-    own = dict(item.split("=", 1) for item in image["Config"]["Env"] or ())
-    assert ENV_LAB not in own, "an image was built inside a lab"
+    own = dict(item.split("=", 1) for item in image["Config"]["Env"] or () if "=" in item)
     return tuple((own | dict(given)).items())

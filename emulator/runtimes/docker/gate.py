@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 # Both in the container's own shared memory: always there, and gone with it. The first opens the gate; the second says
 # that the shell is past it, for a SIGCONT that comes before the shell has stopped itself would be lost.
 GO, PASSED = "/dev/shm/.emu-go", "/dev/shm/.emu-passed"
-#: $1 is the restart policy, the rest the program.
+#: $1 is the restart policy, the rest the program; without one the node stays, for `emu exec`.
 SCRIPT = f"""
 while [ ! -e {GO} ]; do kill -STOP $$; done
 : > {PASSED}
 policy=$1; shift
+while [ $# = 0 ]; do kill -STOP $$; done
 [ "$policy" = no ] && exec "$@"
 while :; do
   "$@"; status=$?

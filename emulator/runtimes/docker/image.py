@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from emulator.core import code
-from emulator.core.errors import HostError, RuntimeFailure
-from emulator.core.processor import host_arch
+from emulator.core.errors import HostError, RuntimeFailure, UsageError
+from emulator.core.processor import ARCHITECTURES, host_arch
 from emulator.runtimes.docker import engine
+from emulator.runtimes.docker.reference import OURS, how_to_build, is_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +33,8 @@ def of(node: NodePlan) -> str:
 
 def is_there(name: str) -> bool:
     """Whether the engine has an image; False too when no engine answers."""
+    if not is_reference(name):
+        return False
     try:
         return engine.ask(f"/images/{quote(name, safe='/:@')}/json")[0] == 200
     except OSError:
@@ -42,11 +45,11 @@ def require_current(plan: Plan) -> None:
     """Raises HostError where an image of ours that is to run a role holds another version of it than this emu's."""
     for node in plan.machines:
         name = of(node)
-        if not (node.role and name.startswith("emu/")):
+        if not (node.role and name.startswith(OURS)):
             continue
         status, found = engine.order(f"/images/{quote(name, safe='/:@')}/json")
         if status == HTTPStatus.OK and (found["Config"]["Labels"] or {}).get(code.LABEL) != code.digest():
-            fix = _build(name, node.arch or host_arch())
+            fix = how_to_build(name, node.arch or host_arch())
             raise HostError(f"image {name} holds another version of emu than this one", where=node.name, fix=fix)
 
 
@@ -57,11 +60,9 @@ def find(client: APIClient, name: str, arch: str, node: str) -> dict[str, Any]:
     """
     found = have(client, name, arch, node)
     if found["Architecture"] != arch:
-        raise RuntimeFailure(
-            f"image {name} is for {found['Architecture']}, not {arch}",
-            where=node,
-            fix=f"set `arch: {found['Architecture']}` for the node, or name another image",
-        )
+        its = str(found["Architecture"]) or "an unnamed processor"
+        fix = f"set `arch: {its}` for the node, or name another image" if its in ARCHITECTURES else "name another image"
+        raise RuntimeFailure(f"image {name} is for {its}, not {arch}", where=node, fix=fix)
     return found
 
 
@@ -74,20 +75,22 @@ def kept(node: NodePlan) -> Iterator[None]:
         yield
     except ImageNotFound:
         name = of(node)
-        fix = _build(name, node.arch or host_arch()) if name.startswith("emu/") else "load or pull it again"
+        fix = how_to_build(name, node.arch or host_arch()) if name.startswith(OURS) else "load or pull it again"
         raise HostError(f"image {name} was removed meanwhile", where=node.name, fix=fix) from None
 
 
 def have(client: APIClient, name: str, arch: str, where: str) -> dict[str, Any]:
-    """The image's description, whatever its processor, pulled for `arch` if need be; raises HostError."""
+    """The image's description, whatever its processor, pulled for `arch` if need be; raises HostError, UsageError."""
+    if not is_reference(name):
+        raise UsageError(f"{name!r} is no image's name", where=where, fix="write it like alpine:3 or host/name:tag")
     from docker.errors import DockerException, ImageNotFound
     from requests.exceptions import RequestException
 
     try:
         return _inspect(client, name)
     except ImageNotFound:
-        if name.startswith("emu/"):
-            raise HostError(f"image {name} has not been built", where=where, fix=_build(name, arch)) from None
+        if name.startswith(OURS):
+            raise HostError(f"image {name} has not been built", where=where, fix=how_to_build(name, arch)) from None
     except (DockerException, RequestException) as error:
         raise HostError(f"the engine refuses the image ({_short(error)})", where=where, fix="check its name") from None
     try:
@@ -104,11 +107,6 @@ def have(client: APIClient, name: str, arch: str, where: str) -> dict[str, Any]:
 def _inspect(client: APIClient, name: str) -> dict[str, Any]:
     found: dict[str, Any] = client.inspect_image(name)
     return found
-
-
-def _build(name: str, arch: str) -> str:
-    command = f"emu images build {name.partition('/')[2].partition(':')[0]} --arch {arch}"
-    return f"build it with `{command}` (without a registry: --base bootstrap)"
 
 
 def _short(error: Exception) -> str:
