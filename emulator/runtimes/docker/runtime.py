@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from emulator.core.clock import RealClock
 from emulator.core.errors import EmuError, HostError, LabError, RuntimeFailure
 from emulator.core.processor import host_arch
 from emulator.core.units import Size
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from emulator.core.problem import Problem
     from emulator.runtimes.base import Journal
 
+#: seconds in which an engine that is busy sees a container's end
+_NOTICES = 5.0
 #: the Python of a container that runs roles
 INTERPRETER = "python3"
 
@@ -134,16 +137,26 @@ class DockerRuntime(NamespacedNodes):
             Path(f"/proc/{pid}/root/etc/hosts").write_text(hosts)
         except (OSError, RuntimeFailure):
             raise self._missed(client, node.name, state_of) from None
-        caps.set_all(own, node)  # the engine knows no burst, and its own group would throttle before ours
-        return replace(state_of, inode=inode)
+        running = replace(state_of, inode=inode)
+        try:
+            caps.set_all(own, node)  # the engine knows no burst, and its own group would throttle before ours
+        except RuntimeFailure:
+            if lives(running):
+                raise
+            raise self._missed(client, node.name, state_of) from None  # it has ended, and its groups with it
+        return running
 
     def _missed(self, client: APIClient, node: str, found: NodeState) -> EmuError:
         """The error for a container whose first process is not among this host's, or not any more."""
-        with engine.told(node):
-            now = client.inspect_container(found.container)["State"]
-        if now["Running"] and now["Pid"] == found.pid and not place.is_here(found.pid, found.container):
-            return place.elsewhere(f"process {found.pid} of this host is not its")
-        return ended.reason(client, node, found)
+        clock = RealClock()
+        deadline = clock.now() + _NOTICES
+        while clock.now() < deadline:
+            with engine.told(node):
+                now = client.inspect_container(found.container)["State"]
+            if not now["Running"] or now["Pid"] != found.pid or place.is_here(found.pid, found.container):
+                return ended.reason(client, node, found)
+            clock.sleep(0.1)  # the engine may not have seen its end yet
+        return place.elsewhere(f"process {found.pid} of this host is not its")
 
     def start_commands(self, lab: LabId, plan: Plan) -> None:
         """Open every container's gate: its program starts, now that it has its links. Idempotent."""
