@@ -36,18 +36,23 @@ def is_there(name: str) -> bool:
     if not is_reference(name):
         return False
     try:
-        return engine.ask(f"/images/{quote(name, safe='/:@')}/json")[0] == 200
+        return engine.ask(_path(name))[0] == HTTPStatus.OK
     except OSError:
         return False
 
 
+def _path(name: str) -> str:
+    """Where the engine describes an image; only for what `is_reference` takes."""
+    return f"/images/{quote(name, safe='/:@')}/json"
+
+
 def require_current(plan: Plan) -> None:
     """Raises HostError where an image of ours that is to run a role holds another version of it than this emu's."""
-    for node in plan.machines:
-        name = of(node)
-        if not (node.role and name.startswith(OURS)):
+    roles = {of(node): node for node in reversed(plan.machines) if node.role}  # each image once, its first node
+    for name, node in roles.items():
+        if not (name.startswith(OURS) and is_reference(name)):  # what is no name is refused when it is looked for
             continue
-        status, found = engine.order(f"/images/{quote(name, safe='/:@')}/json")
+        status, found = engine.order(_path(name))
         if status == HTTPStatus.OK and (found["Config"]["Labels"] or {}).get(code.LABEL) != code.digest():
             fix = how_to_build(name, node.arch or host_arch())
             raise HostError(f"image {name} holds another version of emu than this one", where=node.name, fix=fix)
