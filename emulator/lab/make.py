@@ -55,8 +55,7 @@ def _make(lab: Lab, *, wait: bool) -> None:
                 _await_answers(lab.plan, handles)
         lab.runtime.start_commands(lab.id, lab.plan)
     except LinkError:
-        for node in lab.plan.machines:
-            lab.runtime.enter(lab.id, node.name)  # one that has ended meanwhile says why: that is the cause
+        lab.runtime.require_living(lab.id, lab.plan)  # a node that has ended meanwhile is the cause
         raise
     finally:
         journal.close()

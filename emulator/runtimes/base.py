@@ -111,6 +111,10 @@ class CommandStarter(Protocol):
         """Start the nodes' own commands; their output goes to `log_path`, their restarts go by the Plan. Idempotent."""
         ...
 
+    def require_living(self, lab: LabId, plan: Plan) -> None:
+        """Raises RuntimeFailure that says why, where a node has ended before its lab was up."""
+        ...
+
     def log(self, lab: LabId, node: str, follow: bool = False) -> Iterator[bytes]:
         """What a node's program printed, in pieces; with `follow` for ever. Raises RuntimeFailure for no such node."""
         ...

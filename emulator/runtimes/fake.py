@@ -144,6 +144,11 @@ class FakeRuntime:
         found = _living(lab, node)
         return EnterToken(node, environment=tuple(found.environment.items()), threads=found.plan.threads)
 
+    def require_living(self, lab: LabId, plan: Plan) -> None:
+        """See `CommandStarter.require_living`."""
+        for node in plan.machines:
+            self.enter(lab, node.name)
+
     def usage(self, lab: LabId, nodes: Iterable[str]) -> Mapping[str, Usage]:
         """See `Runtime.usage`; a program is charged a flat 1 ms of CPU and 1 MiB while it runs."""
         return {name: _usage(node) for name in nodes if (node := _node(lab, name)).plan.kind == "host"}

@@ -20,6 +20,7 @@ from emulator.runtimes.start import start
 if TYPE_CHECKING:
     from emulator.core.enter import NodeProcess
     from emulator.core.lab_id import LabId
+    from emulator.core.plan import Plan
     from emulator.runtimes.base import Command
     from emulator.runtimes.state import NodeState
     from emulator.runtimes.terminal import TerminalProcess
@@ -77,6 +78,11 @@ class NamespacedNodes:
             threads=found.threads,
             cwd=found.cwd,
         )
+
+    def require_living(self, lab: LabId, plan: Plan) -> None:
+        """See `CommandStarter.require_living`."""
+        for node in plan.machines:
+            self.enter(lab, node.name)
 
     def usage(self, lab: LabId, nodes: Iterable[str]) -> Mapping[str, Usage]:
         """See `Runtime.usage`. Raises RuntimeFailure for an unknown node; switches have no usage and are left out."""

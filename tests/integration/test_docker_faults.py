@@ -152,6 +152,21 @@ def test_a_container_that_ends_at_once(name: str, tmp_path: Path, tag: str, comm
     assert re.search(rf"emu: n-[12]: its container ended with {said}; mend its `image:` or `command:`", done.stderr)
 
 
+def test_a_container_that_has_ended_before_its_links_are_made(
+    engine: PrivateEngine, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = Lab.from_file(topology(tmp_path, name, "command: [busybox, sleep, infinity]", 2, BARE))
+    plug = lab.links.plug
+
+    def plug_later(*arguments: Any) -> None:
+        engine.docker("wait", *engine.docker("ps", "-aq", "--filter", f"label=emu.lab={name}").split())
+        plug(*arguments)
+
+    monkeypatch.setattr(lab.links, "plug", plug_later)
+    with pytest.raises(RuntimeFailure, match=r"its container ended with exit status 127 \(.*\); mend its `image:`"):
+        lab.up()
+
+
 def test_a_program_that_ends_well_is_no_fault(name: str, tmp_path: Path) -> None:
     Lab.from_file(topology(tmp_path, name, "command: [echo, done]", 1)).up()
     assert "exit status 0 (it said: done)" in refused(Lab.attach(name), "n-1")

@@ -166,6 +166,12 @@ class DockerRuntime(NamespacedNodes):
         watched |= {names[pid] for pid in gate.open_all(self._hierarchies, names)}
         settle.check({name: known[name] for name in names.values() if name in watched})
 
+    def require_living(self, lab: LabId, plan: Plan) -> None:
+        """See `CommandStarter.require_living`; a program that failed is told as `start_commands` tells it."""
+        known = state.read(lab)
+        settle.check({node.name: known[node.name] for node in plan.machines if node.name in known})
+        super().require_living(lab, plan)
+
     def signal_init(self, lab: LabId, node: str, sig: int) -> None:
         """See `NamespacedNodes.signal_init`; also while its program has not started yet."""
         super().signal_init(lab, node, sig)
