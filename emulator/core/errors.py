@@ -46,6 +46,12 @@ class ExperimentError(EmuError):
     exit_code = 11
 
 
+class DeviceError(EmuError):
+    """A device profile cannot be read, has wrong or contradictory figures, or a name that is taken."""
+
+    exit_code = 12
+
+
 class HostError(EmuError):
     """This host lacks something that the run needs: root, a kernel feature, a controller, memory."""
 

@@ -92,8 +92,8 @@ def read(text: str | Path, overrides: Mapping[str, object] | None = None) -> Exp
     """
     from pydantic import ValidationError
 
+    from emulator.core.yaml_file import read as read_yaml
     from emulator.experiment.model import ExperimentModel
-    from emulator.topology.read import read as read_yaml
 
     path = find(str(text))
     try:

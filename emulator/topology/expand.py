@@ -13,7 +13,7 @@ from emulator.topology.model import MAX_NODES, NODE_NAME, Link, Node
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from emulator.topology.read import Document, Step
+    from emulator.core.yaml_file import Document, Step
     from emulator.topology.topology import Topology
 
 MAX_LINKS = 5000

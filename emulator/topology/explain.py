@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from pydantic import ValidationError
 
-    from emulator.topology.read import Document
+    from emulator.core.yaml_file import Document
 
 _MUST = {
     "int_type": "a whole number",

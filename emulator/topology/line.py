@@ -14,9 +14,9 @@ from emulator.topology.model import Direction, Shape
 from emulator.topology.queue import default
 
 if TYPE_CHECKING:
+    from emulator.core.yaml_file import Document, Step
     from emulator.topology.expand import OneLink
     from emulator.topology.queue import Queue
-    from emulator.topology.read import Document, Step
     from emulator.topology.settle import Settled
 
 

@@ -10,8 +10,8 @@ from emulator.topology.explain import nearest
 from emulator.topology.model import HostFields
 
 if TYPE_CHECKING:
+    from emulator.core.yaml_file import Step
     from emulator.topology.expand import OneNode
-    from emulator.topology.read import Step
     from emulator.topology.topology import Topology
 
 FIELDS = tuple(HostFields.model_fields)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from emulator.core.yaml_file import Document
     from emulator.topology.model import TopologyFile
-    from emulator.topology.read import Document
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Topology:
 
 def load(path: str | os.PathLike[str]) -> Topology:
     """Read and check a topology file; raises TopologyError with file, line and remedy."""
-    from emulator.topology.read import read
+    from emulator.core.yaml_file import read
 
     return check(read(Path(path)))
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from emulator.core.errors import TopologyError
 from emulator.core.plan import Plan
 from emulator.core.units import Size
+from emulator.core.yaml_file import Document
 from emulator.devices.host import HostSpeed
 from emulator.topology import resolve
 from emulator.topology.paths import Paths
-from emulator.topology.read import Document
 from emulator.topology.topology import check
 
 HOST = HostSpeed(gflops=80.0, cores=4, memory=Size(16 * 2**30))

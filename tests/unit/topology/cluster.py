@@ -7,9 +7,9 @@ from typing import Any
 
 from emulator.core.plan import Plan
 from emulator.core.units import Size
+from emulator.core.yaml_file import parse
 from emulator.devices.host import HostSpeed
 from emulator.topology import resolve
-from emulator.topology.read import parse
 from emulator.topology.topology import check
 
 #: a Pi 4 core (3.95 GFLOPS) is worth a tenth of one of its cores
