@@ -9,6 +9,7 @@ import typer
 
 from emulator.cli.labs import LAB, pick
 from emulator.core.errors import UsageError
+from emulator.core.words import MORE_MEMORY, out_of_memory
 
 
 def exec_(
@@ -41,8 +42,9 @@ def exec_(
     target = pick(lab).node(node)
     before = target.usage().oom_kills
     status = run(target.start(command))
-    if status == 128 + signal.SIGKILL and target.usage().oom_kills > before:
-        print(f"emu: {node} ran out of memory, and the kernel ended a program there", file=sys.stderr)
+    if status == 128 + signal.SIGKILL and (kills := (usage := target.usage()).oom_kills - before) > 0:
+        told = out_of_memory(node, kills, usage.memory_peak, target.plan.memory)
+        print(f"emu: {told}; {MORE_MEMORY}", file=sys.stderr)
     sys.exit(status)
 
 

@@ -16,6 +16,7 @@ def logs(
 ) -> None:
     """Print the output of the `command:` that the topology gives a node (of its image's program, with containers)."""
     from emulator.core.errors import LabError
+    from emulator.core.words import MORE_MEMORY, out_of_memory
 
     target = pick(lab)
     plan = target.node(node).plan
@@ -24,3 +25,7 @@ def logs(
     for piece in target.runtime.log(target.id, node, follow):
         sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
+    usage = target.node(node).usage()
+    if usage.oom_kills:
+        told = out_of_memory(node, usage.oom_kills, usage.memory_peak, plan.memory)
+        print(f"emu: {told}; {MORE_MEMORY}", file=sys.stderr)

@@ -14,6 +14,7 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 import typer
 
 from emulator.cli import (
+    calibrate,
     cp,
     data,
     doctor,
@@ -66,6 +67,7 @@ app.command("validate", rich_help_panel=FILES)(validate.validate)
 app.add_typer(topology.app, name="topology", rich_help_panel=FILES)
 app.command("schema", rich_help_panel=FILES)(schema.schema)
 app.command("doctor", rich_help_panel=FILES)(doctor.doctor)
+app.command("calibrate", rich_help_panel=FILES)(calibrate.calibrate)
 app.command("isa-check", rich_help_panel=FILES)(isa_check.isa_check)
 
 

@@ -53,3 +53,8 @@ def timestamp(template: str = "%Y%m%d-%H%M%S") -> str:
 def epoch() -> float:
     """Seconds since the epoch, for records that outlive a boot."""
     return time.time()
+
+
+def date(seconds: float) -> str:
+    """The local date and time of seconds since the epoch."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from emulator.core.errors import TopologyError
 from emulator.core.units import Share, Size
+from emulator.devices.basis import AUTO, Basis, basis
 
 if TYPE_CHECKING:
     from emulator.devices.host import HostSpeed
@@ -20,8 +21,9 @@ MINIMUM_MEMORY = Size(16 * 2**20)
 class Caps:
     """A node's caps. `slower` is how many times slower than its device it is for want of host cores (1 = not).
 
-    `gflops` is what the device's `cpus` do in an emulated second; `limited` is False for a node that may use all
-    of the host. `native_cpus`: see `NodePlan`.
+    `host_cpus` is the throughput that is asked for, in cores of this host. `gflops` is what the device's `cpus` do in
+    an emulated second, in this host's SGEMM; `limited` is False for a node that may use all of the host.
+    `native_cpus`: see `NodePlan`. `basis` is what the device was compared by.
     """
 
     cpus: Share
@@ -29,51 +31,55 @@ class Caps:
     threads: int
     memory: Size
     gflops: float
+    basis: Basis
     slower: float = 1.0
     limited: bool = True
     native_cpus: Share | None = None
 
 
-def caps(
-    device: DeviceProfile,
-    host: HostSpeed,
-    time_scale: float,
-    cpus: Share | None = None,
-    memory: Size | None = None,
-    arch: str = "",
-) -> Caps:
-    """The caps of a node. One device core is worth its SGEMM over one host core's, divided by the time scale
-    (s real seconds carry one emulated second); a node never gets more than the host has.
+@dataclass(frozen=True)
+class Asked:
+    """What a file says of a node's size; None and "" = the device's own. `calibrate`: see `basis`."""
+
+    cpus: Share | None = None
+    memory: Size | None = None
+    arch: str = ""
+    calibrate: str | float = AUTO
+
+
+def caps(device: DeviceProfile, host: HostSpeed, time_scale: float, asked: Asked, busy: float = 1.0) -> Caps:
+    """The caps of a node: what its cores are worth in the host's by the basis asked for, at the time scale (s real
+    seconds carry one emulated second); a node never gets more than the host has. `busy` host cores are in use when
+    all nodes compute, so that memory and clock are shared.
 
     Where the node's programs are for another processor than the host's, that share would only stall the program
     that emulates it: such a node gets a whole core of the host for each of its threads, and its share is told beside.
 
-    Raises TopologyError for more than the device or the host has.
+    Raises TopologyError for more than the device or the host has, and as `basis` does.
     """
-    total = _memory(device, host, memory)
+    total = _memory(device, host, asked.memory)
     cores = device.cores.value if device.cores else float(host.cores)
-    if cpus is not None and cpus <= 0:
+    if asked.cpus is not None and asked.cpus <= 0:
         raise TopologyError("0 cores run nothing", fix="write `cpus` like 0.5 or 4")
-    if device.cores and cpus is not None and cpus > cores:
+    if device.cores and asked.cpus is not None and asked.cpus > cores:
         raise TopologyError(
-            f"{device.name} has {cores:g} cores, not {float(cpus):g}",
+            f"{device.name} has {cores:g} cores, not {float(asked.cpus):g}",
             fix=f"write at most {cores:g}, or take another device",
         )
-    used = Share(cores if cpus is None else cpus)
-    foreign = arch not in ("", host.arch)
-    if device.cores is None and cpus is None:
-        emulated, all_cores = host.gflops * host.cores * time_scale, Share(host.cores)
+    used = Share(cores if asked.cpus is None else asked.cpus)
+    foreign = asked.arch not in ("", host.arch)
+    by = basis(asked.calibrate, device, host, time_scale)
+    gflops = used * by.worth * host.gflops
+    if device.cores is None and asked.cpus is None and asked.calibrate == AUTO:
+        all_cores = Share(host.cores)
         native = all_cores if foreign else None
-        return Caps(used, all_cores, host.cores, total, emulated, limited=False, native_cpus=native)
-    # A device without a figure of its own (server, laptop) has the host's cores, and the host's clock with them:
-    # it is as fast as the host in real time, and so slower in emulated time under a small time scale.
-    core_gflops = device.core_gflops if device.core_gflops is not None else host.gflops * time_scale
-    asked = used * core_gflops / host.gflops / time_scale
-    given = min(asked, float(host.cores))
+        return Caps(used, all_cores, host.cores, total, gflops, by, limited=False, native_cpus=native)
+    wanted = by.cpus(used, time_scale, host.cores, busy)
+    given = min(wanted, float(host.cores))
     threads = max(1, min(math.ceil(used), math.ceil(round(given, 9))))
     if foreign:
-        return Caps(used, Share(threads), threads, total, used * core_gflops, native_cpus=Share(asked))
-    return Caps(used, Share(given), threads, total, used * core_gflops, slower=asked / given)
+        return Caps(used, Share(threads), threads, total, gflops, by, native_cpus=Share(wanted))
+    return Caps(used, Share(given), threads, total, gflops, by, slower=wanted / given)
 
 
 def _memory(device: DeviceProfile, host: HostSpeed, memory: Size | None) -> Size:

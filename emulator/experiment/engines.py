@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from emulator.core.errors import LabError
+from emulator.core.errors import LabError, TrainingError
+from emulator.core.words import MORE_MEMORY
 from emulator.experiment.signals import undisturbed
 
 if TYPE_CHECKING:
@@ -93,8 +94,17 @@ class LabEngine:
                 self._zygote, tokens, specs, out, on_record,
                 beside=relay, on_tick=sampler.tick, on_drain=watcher.evaluating,
             )  # fmt: skip
+        except TrainingError as error:
+            raise self._with_cause(error, sampler.out_of_memory()) from None
         finally:
             sampler.close()
+
+    @staticmethod
+    def _with_cause(error: TrainingError, out_of_memory: str) -> TrainingError:
+        """The same error, with what the kernel did to a node, which the node itself cannot tell."""
+        if not out_of_memory:
+            return error
+        return TrainingError(f"{error.what}; {out_of_memory}", where=error.where, fix=MORE_MEMORY)
 
 
 @contextmanager

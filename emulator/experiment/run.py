@@ -168,6 +168,7 @@ def _engine(
 
 
 def _note_facts(run: Run, engine: Engine, expected: dict[str, Any]) -> None:
+    from emulator.devices.calibration import doubts
     from emulator.experiment.host import describe
 
     run.write_text("plan.json", engine.plan.to_json() + "\n")
@@ -176,6 +177,7 @@ def _note_facts(run: Run, engine: Engine, expected: dict[str, Any]) -> None:
         runtime=engine.runtime,
         link_driver=engine.link_driver,
         notes=engine.notes,
+        marks=doubts(),
         host=describe(),
         **expected,
     )

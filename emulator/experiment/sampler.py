@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.core import record
 from emulator.core.clock import RealClock
+from emulator.core.words import out_of_memory
 from emulator.experiment.host import BusyMeter
 from emulator.links.base import DirectionStatistics
 
@@ -74,6 +75,16 @@ class Sampler:
             {"alive": health.alive, "priority": health.priority, "restarts": health.restarts}
             | {key: None if value is None else float(value) for key, value in late.items()},
         )
+
+    def out_of_memory(self) -> str:
+        """Which nodes ran out of memory since the start, a sentence; "" = none did."""
+        told = []
+        now = self._lab.stats().usage
+        for node in self._lab.plan.machines:
+            usage, first = now.get(node.name), self._first.usage.get(node.name)
+            if usage and first and (kills := usage.oom_kills - first.oom_kills) > 0:
+                told.append(out_of_memory(node.name, kills, usage.memory_peak, node.memory))
+        return "; ".join(told)
 
     def close(self) -> None:
         os.close(self._fd)

@@ -37,10 +37,15 @@ def _host() -> Iterator[Check]:
         "host", "ok", f"{platform.system()} {release}, {cores} cores, {memory:.1f} GiB, Python {sys.version.split()[0]}"
     )
     try:
+        from emulator.devices.calibration import doubts
         from emulator.devices.host import calibration
+        from emulator.devices.quiet import warnings
 
-        speed = calibration()
-        yield Check("calibration", "ok", str(speed))
+        yield Check("calibration", "ok", str(calibration()))
+        for doubt in doubts():
+            yield Check("calibration", "note", doubt, "emu calibrate")
+        for warning in warnings():
+            yield Check("calibration", "note", f"this host's speed may change: {warning}")
     except EmuError as error:
         yield Check("calibration", "bad", error.what, error.fix)
 

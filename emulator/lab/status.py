@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.core.clock import epoch
 from emulator.core.errors import EmuError
-from emulator.core.units import Size
-from emulator.core.words import counted
+from emulator.core.words import MORE_MEMORY, counted, mebibytes, out_of_memory
 from emulator.lab import state as lab_state
 
 if TYPE_CHECKING:
@@ -51,6 +50,10 @@ def report(lab: Lab) -> dict[str, Any]:
     nodes = []
     for node in lab.plan.machines:
         usage = stats.usage[node.name]
+        why = [] if usage.running else [_why(lab, node.name)]
+        if usage.oom_kills:
+            told = out_of_memory(node.name, usage.oom_kills, usage.memory_peak, node.memory)
+            why.append(f"{told}; {MORE_MEMORY}")
         nodes.append(
             {
                 "node": node.name,
@@ -58,10 +61,11 @@ def report(lab: Lab) -> dict[str, Any]:
                 "role": node.role,
                 "address": str(node.address),
                 "state": _state(usage.running, usage.oom_kills),
-                "why": "" if usage.running else _why(lab, node.name),
+                "why": "; ".join(filter(None, why)),
                 "cpus": float(node.cpus),
                 "host_cpus": float(node.host_cpus),
                 "memory": int(usage.memory),
+                "memory_peak": int(usage.memory_peak),
                 "memory_cap": int(node.memory),
                 "pids": usage.pids,
                 "out_of_memory": usage.oom_kills,
@@ -120,8 +124,8 @@ def table(report: dict[str, Any]) -> RenderableType:
             f"[{colour}]{node['state']}[/]",
             f"{node['cpus']:g}",
             f"{node['host_cpus']:.3f}",
-            _mebibytes(node["memory"]),
-            _mebibytes(node["memory_cap"]),
+            mebibytes(node["memory"]),
+            mebibytes(node["memory_cap"]),
         )
     links = "carry traffic" if report["links_alive"] else "DEAD: emu link restart"
     extra = ", ".join(
@@ -134,9 +138,11 @@ def table(report: dict[str, Any]) -> RenderableType:
         f"time scale {report['time_scale']:g}"
     )
     tail = f"{counted(report['links'], 'link')} by {report['link_driver']}: {links} ({extra})"
-    dead = [Text(f"{node['node']}: {node['why']}") for node in report["nodes"] if node["why"]]
-    return Group(Text(head), grid, *dead, Text(tail))
+    told = [Text(_said(node)) for node in report["nodes"] if node["why"]]
+    return Group(Text(head), grid, *told, Text(tail))
 
 
-def _mebibytes(number: int) -> str:
-    return f"{Size(number) / 2**20:.0f} MiB"
+def _said(node: dict[str, Any]) -> str:
+    """What is to be said of a node, under its name."""
+    why: str = node["why"]
+    return why if why.startswith(f"{node['node']} ") else f"{node['node']}: {why}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from emulator.core.words import out_of_memory
 from emulator.training.spec import LAST
 
 if TYPE_CHECKING:
@@ -196,7 +197,11 @@ def _marks(
             share = f"{busy['mean'] * 100:.0f} % busy (over {BUSY * 100:.0f} %)"
             marks.append(f"{name}: the host was {share}; nodes may have had less CPU than planned")
         marks += [f"{name}: node {item['node']} died" for item in one.died]
-        marks += [f"{name}: {usage['node']} ran out of memory" for usage in one.usage.values() if usage["oom_kills"]]
+        marks += [
+            f"{name}: {out_of_memory(node, usage['oom_kills'], usage['memory_peak'], plan.node(node).memory)}"
+            for node, usage in one.usage.items()
+            if usage["oom_kills"]
+        ]
     return marks
 
 

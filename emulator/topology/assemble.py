@@ -9,13 +9,16 @@ from emulator.core.errors import TopologyError, UsageError
 from emulator.core.lab_id import NAME as LAB_NAME
 from emulator.core.plan import Endpoint, LinkPlan, NodePlan, Plan
 from emulator.core.processor import ARCHITECTURES
-from emulator.devices.caps import Caps, caps
+from emulator.devices.basis import AUTO
+from emulator.devices.caps import Asked, Caps, caps
 from emulator.devices.profile import UNLIMITED, profile
 from emulator.topology import expand, graph, line, notes, settle
 from emulator.topology.model import MAX_TIME_SCALE, MIN_TIME_SCALE
 from emulator.topology.network import Network
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from emulator.devices.host import HostSpeed
     from emulator.devices.profile import DeviceProfile
     from emulator.topology.expand import OneLink, OneNode
@@ -48,11 +51,7 @@ def assemble(
     said = {one.name: settler.settle(one) for one in nodes.values()}
     settled = {one.name: _with_arch(one, said[one.name], topology, arch) for one in nodes.values()}
     lines = {one.name: line.settle(one, settled, document) for one in links.values()}
-    worth = {
-        one.name: _caps(one, settled[one.name], topology, host, scale)
-        for one in nodes.values()
-        if one.spec.kind == "host"
-    }
+    worth = _worth([one for one in nodes.values() if one.spec.kind == "host"], settled, topology, host, scale)
     network = Network(_graph(topology, nodes, links, lines))
     return Plan(
         name=name or topology.name,
@@ -120,15 +119,31 @@ def _graph(topology: Topology, nodes: dict[str, OneNode], links: dict[str, OneLi
     return graph.build(kinds, edges, topology.document.where(place))
 
 
-def _caps(one: OneNode, settled: Settled, topology: Topology, host: HostSpeed, scale: float) -> Caps:
+def _worth(
+    hosts: Sequence[OneNode], settled: Mapping[str, Settled], topology: Topology, host: HostSpeed, scale: float
+) -> dict[str, Caps]:
+    """The caps of all machines, with as many host cores in use as they ask for when all compute at once."""
+    alone = {one.name: _caps(one, settled[one.name], topology, host, scale) for one in hosts}
+    busy = min(float(host.cores), sum(float(one.host_cpus) for one in alone.values()))
+    if busy <= 1 or all(one.basis.speed.loaded == one.basis.speed.one for one in alone.values()):
+        return alone
+    return {one.name: _caps(one, settled[one.name], topology, host, scale, busy) for one in hosts}
+
+
+def _caps(one: OneNode, settled: Settled, topology: Topology, host: HostSpeed, scale: float, busy: float = 1.0) -> Caps:
     values, steps = settled.values, settled.steps
     device = _device(one, settled, topology)
+    asked = Asked(values.get("cpus"), values.get("memory"), values.get("arch", ""), values.get("calibrate", AUTO))
     try:
-        return caps(device, host, scale, values.get("cpus"), values.get("memory"), values.get("arch", ""))
+        return caps(device, host, scale, asked, busy)
     except TopologyError as error:
-        key = "cpus" if "core" in error.what else "memory"
+        key = next((key for key, word in _ABOUT.items() if word in error.what), "memory")
         where = topology.document.where(*steps.get(key, steps.get("device", one.steps)))
         raise TopologyError(f"node {one.name!r}: {error.what}", where=where, fix=error.fix) from None
+
+
+#: the key that an error about caps is of, by a word in it
+_ABOUT = {"calibrate": "calibrat", "cpus": "core"}
 
 
 def _node(one: OneNode, settled: Settled, worth: Caps | None, network: Network) -> NodePlan:

@@ -7,11 +7,12 @@ counts and wildcards, `settle.py` merges defaults, groups and presets.
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from emulator.core.lab_id import NAME as LAB_NAME
 from emulator.core.units import Cores, Delay, Rate, Share, Size
+from emulator.devices import basis
 from emulator.topology.queue import Queue
 
 MAX_NODES = 1000
@@ -43,6 +44,18 @@ def _scalar_or(scalar: str, mapping: str) -> Discriminator:
 
 def _list_or_text(value: Any) -> str:
     return "list" if isinstance(value, (list, tuple)) else "text"
+
+
+def _basis(value: Any) -> Any:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        basis.check_factor(float(value))
+        return float(value)
+    named = isinstance(value, str) and value.startswith(basis.TRAIN) and value != basis.TRAIN
+    if named or value in (basis.AUTO, basis.LINPACK):
+        return value
+    raise ValueError(
+        f"{value!r} is no basis of calibration; write auto, linpack, train:MODEL or a number of host cores"
+    )
 
 
 def _argv(command: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -99,6 +112,7 @@ Text = Annotated[str, Field(min_length=1)]
 Words = Annotated[Annotated[Text, Tag("text")] | Annotated[tuple[Text, ...], Tag("list")], Discriminator(_list_or_text)]
 NodeName = Annotated[str, AfterValidator(_node_name)]
 Natural = Annotated[int, Field(ge=0, strict=True)]
+Calibrate = Annotated[float | str, BeforeValidator(_basis)]
 EnvName = Annotated[Text, AfterValidator(_env_name)]
 EnvValue = Annotated[str, Field(coerce_numbers_to_str=True), AfterValidator(_env_value)]
 
@@ -141,6 +155,13 @@ class HostFields(Strict):
     role: Annotated[Text | None, Field(description="its part in a training: parameter_server, worker")] = None
     cpus: Annotated[Cores | None, Field(description="cores of the device; left out = all")] = None
     memory: Annotated[Size | None, Field(description="left out = the device's")] = None
+    calibrate: Annotated[
+        Calibrate | None,
+        Field(
+            description="what the device is compared with this host by: auto, linpack, train:MODEL, or the host cores "
+            "that one of its cores is worth at time scale 1; left out = auto"
+        ),
+    ] = None
     pids: Annotated[int | None, Field(ge=16, le=4_000_000, strict=True, description="most processes")] = None
     command: Annotated[
         Annotated[Words, AfterValidator(_argv)] | None,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from emulator.devices import cores
+from emulator.devices.basis import HOST
 from emulator.devices.profile import UNLIMITED, profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from emulator.devices.basis import Basis
     from emulator.devices.caps import Caps
     from emulator.devices.host import HostSpeed
     from emulator.topology.expand import OneNode
@@ -32,6 +34,7 @@ def of(
         yield f"{some(free)}: not limited beyond this host ({host.cores} cores)"
     yield from _emulated(settled, worth)
     yield from _slower(worth, host, time_scale)
+    yield from _calibrated(settled, worth)
     total = sum(caps.host_cpus for caps in worth.values() if caps.limited)
     if total > host.cores:
         yield f"if all nodes compute at once they ask for {total:.1f} host cores, and this host has {host.cores}"
@@ -87,7 +90,21 @@ def _slower(worth: Mapping[str, Caps], host: HostSpeed, time_scale: float) -> It
         asked = factor * host.cores
         yield (
             f"{some(names)}: {factor:.3g} times slower than asked (at time scale {time_scale:g} "
-            f"each needs {asked:.3g} host cores, and this host has {host.cores})"
+            f"each needs {asked:.3g} host cores, and this host has {host.cores}); "
+            f"time scale {time_scale * factor:.4g} would do"
+        )
+
+
+def _calibrated(settled: Mapping[str, Settled], worth: Mapping[str, Caps]) -> Iterator[str]:
+    """What each kind of device is worth here, and by which figures."""
+    kinds: dict[tuple[str, Basis], list[str]] = {}
+    for name, caps in worth.items():
+        if caps.limited and caps.basis.name != HOST:
+            kinds.setdefault((settled[name].values.get("device", UNLIMITED), caps.basis), []).append(name)
+    for (device, by), names in kinds.items():
+        yield (
+            f"{some(names)}: a core of {device} is worth {by.worth:.3g} of this host's at time scale 1 "
+            f"(calibrated by {by.name}: {by.figures})"
         )
 
 

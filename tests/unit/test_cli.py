@@ -14,7 +14,7 @@ from emulator.cli import main
 from emulator.cli.main import app
 
 VERBS = [
-    *"up down status stats exec shell logs cp forward experiment report runs validate schema doctor isa-check".split(),
+    *"up down status stats exec shell logs cp forward experiment report runs validate schema calibrate doctor isa-check".split(),
     *("link restart", "link health", "topology show", "data fetch", "data list"),
     *("images build", "images list", "images prepare"),
 ]

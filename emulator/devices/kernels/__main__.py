@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 MOST = 256
+#: real seconds for which a copy waits for the others: one that died never comes
+TOGETHER = 60.0
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -114,7 +116,7 @@ def _measure(kernels: list[str], threads: int, seconds: float, barrier: Barrier 
             left_out[name] = f"{error.name or 'a library'} is not installed"
             continue
         if barrier is not None:
-            barrier.wait()
+            barrier.wait(TOGETHER)
         found[name] = measure(work, seconds)
     return found, left_out
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.errors import UsageError
+from emulator.core.errors import TopologyError, UsageError
 from emulator.core.plan import Plan, RoutePlan
 from emulator.core.units import Delay, Rate, Size
+from emulator.devices.speed import Speed
 from emulator.topology import load_plan
 from emulator.topology.paths import Paths
 from tests.unit.topology.cluster import HOST, plan_of
@@ -137,6 +138,58 @@ def test_a_node_that_needs_more_than_the_host_is_noted_with_its_factor() -> None
     assert plan.node("pi").host_cpus == 4
     assert plan.node("pi").threads == 4
     assert "pi: 2 times slower than asked (at time scale 0.05 each needs 8 host cores" in plan.notes[0]
+    assert "time scale 0.1 would do" in plan.notes[0]
+    assert not any("slower" in note for note in plan_of("nodes: {pi: {device: rpi-4}}", time_scale=0.1).notes)
+
+
+@pytest.mark.parametrize(
+    ("calibrate", "cores", "by"),
+    [
+        ("auto", 15.8 / 39.5, "calibrated by sgemm: 3.95 of 39.5 GFLOPS"),
+        ("linpack", 11.889 / 20, "calibrated by linpack: 2.97 of 20 GFLOPS"),
+        ("0.25", 1.0, "calibrated by 0.25: as the file says"),
+    ],
+)
+def test_a_node_is_calibrated_by_what_the_file_says(calibrate: str, cores: float, by: str) -> None:
+    host = replace(HOST, known={"dgemm": Speed.plain(20e9, HOST.cores)})
+    plan = plan_of(f"defaults: {{calibrate: {calibrate}}}\nnodes: {{pi: {{device: rpi-4}}}}", host=host)
+    assert plan.node("pi").host_cpus == pytest.approx(cores)
+    assert plan.node("pi").gflops == pytest.approx(cores * HOST.gflops)
+    assert any(by in note for note in plan.notes)
+
+
+def test_a_node_of_many_threads_and_a_busy_host_get_more_cores_for_the_same_speed() -> None:
+    """Two cores do 60 instead of 80 GFLOPS where each is busy, and one program with two threads only 54."""
+    host = replace(HOST, cores=2, known={"sgemm": Speed("FLOP/s", 40e9, 30e9, 54e9)})
+    alone = plan_of("nodes: {pi: {device: rpi-4}}", host=host)
+    assert alone.node("pi").host_cpus == pytest.approx(15.8 / 40), "one thread on an idle host"
+    fast = plan_of("nodes: {pi: {device: rpi-4}}", host=host, time_scale=0.3)
+    assert fast.node("pi").host_cpus == pytest.approx(15.8 / 0.3 / 27), "two threads"
+    many = plan_of("nodes: {pi: {count: 6, device: rpi-4}, s: {kind: switch}}\nlinks: [{from: pi-*, to: s}]", host=host)
+    assert many.node("pi-1").host_cpus == pytest.approx(15.8 / 30), "one thread among busy cores"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "{device: rpi-4, calibrate: speed}",
+            "file.yaml:1: `calibrate`: 'speed' is no basis of calibration; write",
+        ),
+        ("{device: rpi-4, calibrate: 0}", "`calibrate`: a device core cannot be worth 0.0 host cores; write 0.0001"),
+        ("{device: rpi-4, calibrate: -2}", "cannot be worth -2.0"),
+        ("{device: rpi-4, calibrate: .nan}", "cannot be worth nan"),
+        ("{device: rpi-4, calibrate: true}", "True is no basis"),
+        ("{device: rpi-4, calibrate: [linpack]}", "is no basis"),
+        ("{device: rpi-4, calibrate: 'train:'}", "'train:' is no basis"),
+        ("{device: rpi-4, calibrate: 'train:vgg'}", "file.yaml:1: node 'pi': .*'vgg'.* rpi-4 is not known; use"),
+        ("{device: rpi-3b, calibrate: linpack}", "file.yaml:1: node 'pi': .*rpi-3b has no LINPACK figure"),
+        ("{kind: switch, calibrate: auto}", "a switch has no `calibrate`"),
+    ],
+)
+def test_a_basis_that_cannot_be_is_told(text: str, told: str) -> None:
+    with pytest.raises(TopologyError, match=told):
+        plan_of(f"nodes: {{pi: {text}}}")
 
 
 X86 = replace(HOST, arch="amd64")
@@ -162,7 +215,8 @@ def test_programs_of_another_processor_get_whole_cores_and_the_share_is_kept(tim
 def test_on_its_own_processor_nothing_is_lifted() -> None:
     plan = plan_of("nodes: {pi: {device: rpi-4, arch: arm64}}", host=replace(HOST, arch="arm64"))
     assert plan.node("pi") == replace(plan_of("nodes: {pi: {device: rpi-4}}").node("pi"), arch="arm64")
-    assert (plan.node("pi").foreign, plan.node("pi").step_cpus, plan.notes) == (False, pytest.approx(0.4), ())
+    assert (plan.node("pi").foreign, plan.node("pi").step_cpus) == (False, pytest.approx(0.4))
+    assert not any("QEMU" in note for note in plan.notes)
 
 
 def test_an_arch_asked_for_is_that_of_boards_that_name_none() -> None:

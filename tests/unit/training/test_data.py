@@ -11,7 +11,7 @@ import pytest
 
 from emulator.core.errors import DataError, ExperimentError
 from emulator.core.rng import stream
-from emulator.devices.host import cache_file
+from emulator.devices.calibration import cache_file
 from emulator.training import data
 from emulator.training.data.base import Samples
 from emulator.training.data.batches import Batches, prepared
@@ -42,7 +42,7 @@ def test_a_user_without_a_home_has_a_cache_directory(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("pwd.getpwuid", no_entry)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert data.directory() == tmp_path / f"emu-{os.geteuid()}" / "data"
-    assert cache_file() == tmp_path / f"emu-{os.geteuid()}" / "host.json"
+    assert cache_file() == tmp_path / f"emu-{os.geteuid()}" / "calibration.json"
     monkeypatch.setenv("EMU_DATA_DIR", "~/data")
     with pytest.raises(DataError, match=r"EMU_DATA_DIR: ~/data: .*; set it to a path without ~"):
         data.directory()

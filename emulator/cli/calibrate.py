@@ -1,0 +1,75 @@
+"""`emu calibrate`: what this host's cores do, measured once and kept."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import RenderableType
+
+    from emulator.devices.speed import Speed
+
+
+def calibrate(
+    as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
+    anew: bool = typer.Option(False, "--anew", help="Measure all of it again."),
+    force: bool = typer.Option(False, "--force", help="Measure again, also on a busy host; the figures are marked."),
+) -> None:
+    """Measure this host (under a minute, once), or show what was measured. It has to be quiet."""
+    from emulator.devices import calibration
+    from emulator.devices.host import cores_here, cpu_model
+    from emulator.devices.quiet import warnings
+
+    speeds = calibration.whole(force=force, anew=anew or force)
+    said = warnings()
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        facts = {"cpu": cpu_model(), "cores": cores_here(), "key": calibration.key(), "warnings": said}
+        kernels = {name: asdict(speed) for name, speed in speeds.items()}
+        print(json.dumps(facts | {"kernels": kernels, "file": str(calibration.cache_file())}, indent=1))
+        return
+    from emulator.cli.console import console
+
+    console().print(_view(calibration.key(), cores_here(), speeds))
+    for text in calibration.doubts():
+        print(f"warning: {text}", file=sys.stderr)
+    for text in said:
+        print(f"warning: this host's speed may change: {text}", file=sys.stderr)
+
+
+#: how a unit is shown: divided by, name
+_UNITS = {
+    "FLOP/s": (1e9, "GFLOPS"),
+    "B/s": (1e9, "GB/s"),
+    "op/s": (1e3, "thousand operators/s"),
+    "iteration/s": (1e6, "million iterations/s"),
+}
+
+
+def _view(key: str, cores: int, speeds: Mapping[str, Speed]) -> RenderableType:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from emulator.core.clock import date
+
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("kernel", "one core", "one, all busy", f"all {cores}", "unit", "spread", "measured"):
+        grid.add_column(title, justify="left" if title in ("kernel", "unit", "measured") else "right", no_wrap=True)
+    for name, speed in speeds.items():
+        factor, unit = _UNITS.get(speed.unit, (1.0, speed.unit))
+        grid.add_row(
+            name,
+            *(f"{rate / factor:.3g}" for rate in (speed.one, speed.loaded, speed.all)),
+            unit,
+            f"{speed.spread:.1%}",
+            date(speed.when) + (" (busy)" if speed.busy else ""),
+        )
+    return Group(Text(key), grid)

@@ -1,0 +1,113 @@
+"""What one core of a device is worth on this host, by a figure that both have: `calibrate` in a topology.
+
+Each basis is a function that gives a `Basis`: the device's rate and this host's speed in the same unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from emulator.core.errors import TopologyError
+from emulator.devices.speed import Speed
+
+if TYPE_CHECKING:
+    from emulator.devices.host import HostSpeed
+    from emulator.devices.profile import DeviceProfile
+
+AUTO, LINPACK, TRAIN = "auto", "linpack", "train:"
+#: what auto comes to, besides linpack
+SGEMM, HOST = "sgemm", "host"
+#: host cores that one device core may be said to be worth
+LEAST_FACTOR, MOST_FACTOR = 1e-4, 1e3
+HOST_CORES = "host cores"
+
+
+@dataclass(frozen=True)
+class Basis:
+    """`core` is what one core of the device does in an emulated second, `speed` what this host does in a real one, in
+    the same unit. `name` is how the file would ask for it, `figures` says both to a person."""
+
+    name: str
+    core: float
+    speed: Speed
+    figures: str
+
+    def cpus(self, cpus: float, time_scale: float, cores: int, busy: float = 1.0) -> float:
+        """Host cores that so many device cores are worth, while `busy` host cores are in use."""
+        return self.speed.cpus(cpus * self.core / time_scale, cores, busy)
+
+    @property
+    def worth(self) -> float:
+        """Host cores that one device core is worth at time scale 1 on an otherwise idle host."""
+        return self.core / self.speed.one
+
+
+def basis(asked: str | float, device: DeviceProfile, host: HostSpeed, time_scale: float) -> Basis:
+    """The basis that a file asks for. Raises TopologyError where the device has no figure for it, or it is not known;
+    HostError where this host cannot be measured."""
+    if isinstance(asked, (int, float)):
+        return factor(asked, host)
+    if asked == AUTO:
+        return auto(device, host, time_scale)
+    if asked == LINPACK:
+        return linpack(device, host)
+    if asked.startswith(TRAIN):
+        return train(asked.removeprefix(TRAIN), device)
+    raise TopologyError(f"{asked!r} is no basis of calibration", fix="use auto, linpack, or a number of host cores")
+
+
+def factor(asked: float, host: HostSpeed) -> Basis:
+    """A core of the device is worth so many of this host's at time scale 1, the file says."""
+    return Basis(f"{asked:g}", float(asked), Speed.plain(1.0, host.cores, HOST_CORES), "as the file says")
+
+
+def check_factor(value: float) -> None:
+    """Raises ValueError, with the remedy after a semicolon, for what no core can be worth."""
+    if not LEAST_FACTOR <= value <= MOST_FACTOR:
+        raise ValueError(
+            f"a device core cannot be worth {value!r} host cores; write {LEAST_FACTOR:g} to {MOST_FACTOR:g}"
+        )
+
+
+def auto(device: DeviceProfile, host: HostSpeed, time_scale: float) -> Basis:
+    """The device's single-precision figure (from training, where it has one), else LINPACK; one without either (server,
+    laptop) has this host's cores."""
+    if device.core_gflops is not None:
+        speed, core = host.speed("sgemm"), device.core_gflops * 1e9
+        return Basis(SGEMM, core, speed, _figures(core, speed, "single precision"))
+    if _hpl(device) is not None:
+        return linpack(device, host)
+    # It has the host's clock as well: as fast as the host in real time, and so slower in emulated time under a small
+    # time scale.
+    return Basis(HOST, time_scale, Speed.plain(1.0, host.cores, HOST_CORES), "this host's own cores")
+
+
+def linpack(device: DeviceProfile, host: HostSpeed) -> Basis:
+    """The device's HPL against this host's DGEMM, of which HPL comes to within a few per cent on a large problem."""
+    hpl = _hpl(device)
+    if hpl is None or device.cores is None:
+        raise TopologyError(
+            f"{device.name} has no LINPACK figure to be calibrated by", fix="use `calibrate: auto`, or a number"
+        )
+    speed, core = host.speed("dgemm"), hpl / device.cores.value
+    return Basis(LINPACK, core, speed, _figures(core, speed, "double precision, HPL against DGEMM"))
+
+
+def train(model: str, device: DeviceProfile) -> Basis:
+    """A training step of that model, on the device and on this host."""
+    raise TopologyError(
+        f"how long a step of {model!r} takes on {device.name} is not known",
+        fix="use `calibrate: auto`, linpack or a number",
+    )
+
+
+def _hpl(device: DeviceProfile) -> float | None:
+    """FLOP/s in double precision on all cores."""
+    figure = device.figure("hpl")
+    return None if figure is None else figure.value
+
+
+def _figures(core: float, speed: Speed, kind: str) -> str:
+    marked = f", measured while {speed.busy}" if speed.busy else ""
+    return f"{core / 1e9:.3g} of {speed.one / 1e9:.3g} GFLOPS, {kind}{marked}"
