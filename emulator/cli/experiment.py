@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from emulator.cli.labs import ARCH
+from emulator.cli.labs import ARCH, TIME_SCALE, scale
 
 if TYPE_CHECKING:
     from emulator.experiment import ExperimentResult
@@ -20,7 +20,7 @@ def experiment(
     settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="e.g. variants.adacomp.c=0.005"),
     repeats: int = typer.Option(None, "--repeats", help="How often to run each variant; repeat n uses seed + n."),
     seed: int = typer.Option(None, "--seed", help="Seed of the first repeat."),
-    time_scale: float = typer.Option(None, "--time-scale", help="Real seconds for one emulated second."),
+    time_scale: str = typer.Option(None, "--time-scale", metavar="NUMBER|auto", help=TIME_SCALE, parser=scale),
     arch: str = typer.Option(None, "--arch", help=ARCH),
     runtime: str = typer.Option(
         None, "--runtime", help="docker, embedded, or fake (virtual clock; default without root)."

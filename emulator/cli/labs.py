@@ -9,6 +9,7 @@ import typer
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from emulator.core.clock import TimeScale
     from emulator.lab import Lab
 
 LAB = typer.Option(None, "--lab", "-l", help="Name of the lab; may be left out while only one is up.")
@@ -16,6 +17,11 @@ LAB = typer.Option(None, "--lab", "-l", help="Name of the lab; may be left out w
 ARCH = (
     "Processor of the programs of machines that name no `arch`: arm64 (only of ARM boards; QEMU runs them on another "
     "host) or amd64. Needs --runtime docker unless it is this host's."
+)
+
+TIME_SCALE = (
+    "Real seconds for one emulated second, or auto: the fastest that this host carries with head-room (default: as "
+    "the file says)."
 )
 
 POSITIONAL = typer.Argument(
@@ -32,6 +38,20 @@ def path(text: str) -> Path:
     if not text:
         raise UsageError("a file's name is empty", fix="name a topology file, e.g. topologies/wan-10.yaml")
     return Path(text)
+
+
+def scale(text: str) -> TimeScale:
+    """A time scale of the command line, not yet checked for its range. Raises UsageError for a word that is none."""
+    from emulator.core.clock import AUTO
+    from emulator.core.errors import UsageError
+
+    if text == AUTO:
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        fix = f"write {AUTO}, or a number like 0.2"
+        raise UsageError(f"{text!r} is not a time scale", where="--time-scale", fix=fix) from None
 
 
 def either(positional: str | None, option: str | None) -> str | None:

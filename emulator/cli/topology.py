@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from emulator.cli.labs import path
+from emulator.cli.labs import TIME_SCALE, path, scale
 
 app = typer.Typer(help="Look at topology files.", no_args_is_help=True)
 
@@ -21,13 +21,14 @@ def _group() -> None:
 def show(
     file: Path = typer.Argument(..., help="Topology file.", readable=False, parser=path),
     plot: Path | None = typer.Option(None, "--plot", help="Draw the graph into this file (.png, .svg, .pdf) instead."),
+    time_scale: str | None = typer.Option(None, "--time-scale", metavar="NUMBER|auto", help=TIME_SCALE, parser=scale),
     as_json: bool = typer.Option(False, "--json", help="Print the resolved Plan as JSON."),
 ) -> None:
     """Show a topology as a tree, or draw it with rates and delays on the links."""
     from emulator.devices.host import calibration
     from emulator.topology import load_plan
 
-    plan = load_plan(file, host=calibration())
+    plan = load_plan(file, time_scale=time_scale, host=calibration())
     if as_json:
         print(plan.to_json())
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from emulator.cli.labs import ARCH, path
+from emulator.cli.labs import ARCH, TIME_SCALE, path, scale
 
 if TYPE_CHECKING:
     from emulator.core.plan import Plan
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def up(
     file: Path = typer.Argument(help="Topology file, e.g. topologies/wan-10.yaml.", readable=False, parser=path),
     name: str | None = typer.Option(None, "--name", "-n", help="Name of the lab (default: the topology's)."),
-    time_scale: float | None = typer.Option(None, "--time-scale", help="Real seconds for one emulated second."),
+    time_scale: str | None = typer.Option(None, "--time-scale", metavar="NUMBER|auto", help=TIME_SCALE, parser=scale),
     seed: int | None = typer.Option(None, "--seed", help="Seed of the random streams."),
     arch: str | None = typer.Option(None, "--arch", help=ARCH),
     runtime: str | None = typer.Option(

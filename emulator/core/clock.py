@@ -10,6 +10,11 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
+#: a time scale that is to be chosen, as people write it
+AUTO = "auto"
+#: a time scale as it is asked for: a number, or AUTO; only a Plan's is always a number
+TimeScale = float | str
+
 
 class Clock(Protocol):
     """A monotonic clock in seconds from an origin of its own."""

@@ -28,6 +28,8 @@ def explain(error: ValidationError, model: type[BaseModel], where: Callable[...,
     # A misspelt key is also a missing one: the misspelling is what helps.
     first = next((item for item in complaints if item["type"] == "extra_forbidden"), complaints[0])
     path = tuple(first["loc"])
+    if path[:1] == ("time_scale",):
+        path = path[:1]  # the rest tells which of its two forms was tried
     key = ".".join(str(step) for step in path)
     if first["type"] == "extra_forbidden":
         fix = nearest(str(path[-1]), _fields(model, path[:-1]))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from emulator.core.units import Delay
-from emulator.topology.model import MAX_TIME_SCALE, MIN_TIME_SCALE
+from emulator.topology.model import Scale
 from emulator.training.spec import LAST
 
 #: a variant's name is also a directory's
@@ -67,7 +67,7 @@ class ExperimentModel(Strict):
     evaluate_last: Span | None = None
     max_updates: int | None = Field(None, ge=1)
     save_parameters: bool = False
-    time_scale: float = Field(1.0, ge=MIN_TIME_SCALE, le=MAX_TIME_SCALE, allow_inf_nan=False)
+    time_scale: Scale = 1.0
     seed: int = Field(0, ge=0, lt=2**31)
     repeats: int = Field(1, ge=1, le=1000)
 

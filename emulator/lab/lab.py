@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from emulator.core.clock import TimeScale
     from emulator.core.enter import EnterToken
     from emulator.core.plan import Plan
     from emulator.core.units import Size
@@ -52,7 +53,7 @@ class Lab:
         path: str | Path,
         *,
         name: str | None = None,
-        time_scale: float | None = None,
+        time_scale: TimeScale | None = None,
         seed: int | None = None,
         arch: str | None = None,
         runtime: str | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from emulator.core.clock import AUTO
 from emulator.core.errors import TopologyError, UsageError
 from emulator.core.lab_id import NAME as LAB_NAME
 from emulator.core.plan import Endpoint, LinkPlan, NodePlan, Plan
@@ -19,6 +20,7 @@ from emulator.topology.network import Network
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from emulator.core.clock import TimeScale
     from emulator.devices.host import HostSpeed
     from emulator.devices.profile import DeviceProfile
     from emulator.topology.expand import OneLink, OneNode
@@ -32,19 +34,19 @@ def assemble(
     topology: Topology,
     *,
     name: str | None = None,
-    time_scale: float | None = None,
+    time_scale: TimeScale,
     seed: int | None = None,
     arch: str | None = None,
     host: HostSpeed,
 ) -> Plan:
-    """The Plan of a topology on this host; arguments go before the file's own values, but `arch` is that of machines
+    """The Plan of a topology on this host at a time scale; arguments go before the file's own values, but `arch` is that of machines
     for which the file names none ("arm64": of the ARM boards among them).
 
     Raises TopologyError for what the file says wrongly, UsageError for an argument that cannot be.
     """
     spec, document = topology.spec, topology.document
-    scale = spec.time_scale if time_scale is None else time_scale
-    _check_arguments(name, scale, seed, arch)
+    scale = _scale(time_scale)
+    _check_arguments(name, seed, arch)
     nodes = expand.nodes(topology)
     links = expand.links(topology, nodes)
     settler = settle.Settler(topology)
@@ -74,15 +76,19 @@ def assemble(
 _NO_BOARD = "every machine names its own arch, or is no ARM board"
 
 
-def _check_arguments(name: str | None, scale: float, seed: int | None, arch: str | None) -> None:
+def _scale(asked: TimeScale) -> float:
+    if isinstance(asked, (int, float)) and MIN_TIME_SCALE <= asked <= MAX_TIME_SCALE:
+        return asked
+    raise UsageError(
+        f"a time scale cannot be {asked!r}",
+        where="--time-scale",
+        fix=f"write {AUTO}, or a number of at least {MIN_TIME_SCALE:g}, at most {MAX_TIME_SCALE:g}",
+    )
+
+
+def _check_arguments(name: str | None, seed: int | None, arch: str | None) -> None:
     if name is not None and not LAB_NAME.match(name):
         raise UsageError(f"{name!r} is not a lab name", where="--name", fix="use up to 40 of a-z, 0-9 and -")
-    if not (isinstance(scale, (int, float)) and MIN_TIME_SCALE <= scale <= MAX_TIME_SCALE):
-        raise UsageError(
-            f"a time scale cannot be {scale!r}",
-            where="--time-scale",
-            fix=f"it must be at least {MIN_TIME_SCALE:g}, at most {MAX_TIME_SCALE:g}",
-        )
     if seed is not None and seed < 0:
         raise UsageError(f"a seed cannot be {seed}", where="--seed", fix="it must be at least 0")
     if arch is not None and arch not in ARCHITECTURES:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
+from emulator.core.clock import AUTO
 from emulator.core.lab_id import NAME as LAB_NAME
 from emulator.core.units import Cores, Delay, Rate, Share, Size
 from emulator.devices import basis
@@ -18,6 +19,8 @@ from emulator.topology.queue import Queue
 MAX_NODES = 1000
 #: beyond these no clock, rate or quota of a host can follow
 MIN_TIME_SCALE, MAX_TIME_SCALE = 1e-4, 1e4
+#: how a complaint's path tells the two forms of a time scale
+_SCALE_TAGS = ("number", "auto")
 NODE_NAME = re.compile(r"^[a-z0-9]([a-z0-9]|-(?!-)){0,61}$")
 RESERVED = ("localhost", "ip6-localhost", "ip6-loopback")
 
@@ -108,11 +111,25 @@ class Strict(BaseModel):
         return value
 
 
+def _auto(text: str) -> str:
+    if text != AUTO:
+        raise ValueError(f"{text!r} is not a time scale; write {AUTO}, or a number like 0.2")
+    return text
+
+
 Text = Annotated[str, Field(min_length=1)]
 Words = Annotated[Annotated[Text, Tag("text")] | Annotated[tuple[Text, ...], Tag("list")], Discriminator(_list_or_text)]
 NodeName = Annotated[str, AfterValidator(_node_name)]
 Natural = Annotated[int, Field(ge=0, strict=True)]
 Calibrate = Annotated[float | str, BeforeValidator(_basis)]
+#: real seconds for one emulated second, or AUTO
+Scale = Annotated[
+    Annotated[
+        float, Field(ge=MIN_TIME_SCALE, le=MAX_TIME_SCALE, allow_inf_nan=False, strict=True), Tag(_SCALE_TAGS[0])
+    ]
+    | Annotated[Literal["auto"], BeforeValidator(_auto), Tag(_SCALE_TAGS[1])],
+    Discriminator(lambda value: _SCALE_TAGS[isinstance(value, str)]),
+]
 EnvName = Annotated[Text, AfterValidator(_env_name)]
 EnvValue = Annotated[str, Field(coerce_numbers_to_str=True), AfterValidator(_env_value)]
 
@@ -228,9 +245,7 @@ class TopologyFile(Strict):
     name: Annotated[str, AfterValidator(_lab_name)] | None = Field(None, description="left out = the file's name")
     description: str | None = Field(None, description="for people")
     seed: Natural = Field(0, description="feeds every random stream")
-    time_scale: Annotated[float, Field(ge=MIN_TIME_SCALE, le=MAX_TIME_SCALE, allow_inf_nan=False, strict=True)] = Field(
-        1.0, description="real seconds for one emulated second"
-    )
+    time_scale: Scale = Field(1.0, description="real seconds for one emulated second, or auto")
     defaults: Defaults | None = None
     groups: dict[Text, Group | None] | None = None
     nodes: dict[NodeName, Node | None]
