@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import HostError
-from emulator.experiment.pace import Pacing, round_up
+from emulator.devices import costs
+from emulator.experiment.crowd import Computing, stretch
+from emulator.experiment.pace import Pacing
 from emulator.experiment.path import path
 from emulator.experiment.specs import SERVER, WORKER
+from emulator.topology.auto import round_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,27 +26,24 @@ if TYPE_CHECKING:
     from emulator.experiment.probe import StepCost
     from emulator.training.spec import Variant
 
-#: share of the host's cores beyond which timing suffers, and beyond which it cannot hold
-WARN, REFUSE = 0.8, 1.0
-
-# Host CPU seconds, measured with AdaComp on wan-10, 26 updates a second: for each byte that a process moves
-# (copies, checks, the kernel's TCP), for each byte that the relay moves over one cable, and for each parameter that
-# a worker selects from and encodes.
-ENDPOINT = 3e-9
-CABLE = 8e-9
+#: host CPU seconds for each parameter that a worker selects from and encodes, measured as `costs.ENDPOINT` was
 SELECT = 3e-9
 BYTES_PER_PARAMETER, BYTES_PER_ENTRY = 4, 8
 
 
 @dataclass(frozen=True)
 class Admission:
-    """Expected use in host cores: of workers, server and relay for the hungriest variant, beside the host's."""
+    """Expected use in host cores: of workers, server and relay for the hungriest variant, beside the host's.
+
+    `stretch`: how many times longer a compute step takes, on average, since several workers compute at once.
+    """
 
     variant: str
     workers: float
     server: float
     relay: float
     cores: int
+    stretch: float = 1.0
 
     @property
     def share(self) -> float:
@@ -67,11 +67,11 @@ def estimate(
 
 def admit(found: Admission, plan: Plan, force: bool = False) -> str | None:
     """A warning to show, or None; raises HostError when more is needed than there is, unless forced."""
-    if found.share <= WARN:
+    if found.share <= costs.USE:
         return None
-    enough = plan.time_scale * found.share / WARN
-    remedy = f"`--time-scale {round_up(enough)}` would slow it down enough"
-    if found.share > REFUSE and not force:
+    enough = plan.time_scale * found.share / costs.USE
+    remedy = f"`--time-scale {round_up(enough):g}` would slow it down enough"
+    if found.share > costs.LIMIT and not force:
         raise HostError(
             f"this experiment is expected to use {found}", fix=f"{remedy}; `--force` runs it all the same, marked"
         )
@@ -84,20 +84,25 @@ def _estimate(plan: Plan, variant: Variant, cost: StepCost, cores: int, pacing: 
     down = cost.parameters * BYTES_PER_PARAMETER
     up = down if _dense(variant) else max(1, int(cost.parameters * variant.compression)) * BYTES_PER_ENTRY
     busy = serving = cables = 0.0
+    computing: list[Computing] = []
     for worker in workers:
         there, back = path(plan, server.name, worker.name), path(plan, worker.name, server.name)
         emulated = pacing.step(worker, variant.name)
-        computing = emulated.host if emulated else cost.step_seconds + cost.parameters * SELECT
-        step = computing + (down + up) * ENDPOINT
+        gradient = emulated.host if emulated else cost.step_seconds + cost.parameters * SELECT
+        step = gradient + (down + up) * costs.ENDPOINT
         # Real seconds: the network runs at the time scale, and the cap has it in already.
         network = plan.time_scale * (_seconds(there, down) + _seconds(back, up))
         # More threads make a single-threaded step shorter, not cheaper.
         took = max(step, plan.time_scale * (emulated.device or 0.0)) if emulated else step / worker.step_cpus
         rate = 1 / (network + took)
         busy += rate * step
-        serving += rate * (down + up) * ENDPOINT
-        cables += rate * (down + up) * len(there) * CABLE
-    return Admission(variant.name, busy, min(serving, float(server.host_cpus) or cores), cables, cores)
+        wanted = min(1.0, step / took) if emulated else worker.step_cpus
+        computing.append(Computing(wanted, rate * took))
+        serving += rate * (down + up) * costs.ENDPOINT
+        cables += rate * (down + up) * len(there) * costs.CABLE
+    serving = min(serving, float(server.host_cpus) or cores)
+    room = max(0.05 * cores, cores - serving - min(1.0, cables))
+    return Admission(variant.name, busy, serving, cables, cores, stretch(computing, room))
 
 
 def _dense(variant: Variant) -> bool:

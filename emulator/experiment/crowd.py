@@ -6,7 +6,7 @@ computing want more than there is, each gets its part and takes longer.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,7 +47,9 @@ def _demand(workers: Mapping[Computing, int]) -> dict[int, float]:
     for worker, count in workers.items():
         step = round(worker.cores / _GRAIN)
         for _ in range(count):
-            following = Counter({demand: chance * (1 - worker.duty) for demand, chance in found.items()})
+            following: defaultdict[int, float] = defaultdict(
+                float, {demand: chance * (1 - worker.duty) for demand, chance in found.items()}
+            )
             for demand, chance in found.items():
                 following[demand + step] += chance * worker.duty
             found = {demand: chance for demand, chance in following.items() if chance > 1e-9}

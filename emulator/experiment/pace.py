@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from emulator.core.errors import ExperimentError, HostError
 from emulator.experiment.specs import WORKER
+from emulator.topology.auto import round_up
 from emulator.topology.notes import some
 
 if TYPE_CHECKING:
@@ -91,8 +92,10 @@ class Pacing:
             f"and QEMU ({models}) {hungriest.host:.3g} s of a core of this host"
         )
         if scale >= least:
-            return f"{need}; paced to the device, for which time scale {scale:g} is enough ({round_up(least)} would do)"
-        remedy = f"`--time-scale {round_up(least)}` would do"
+            return (
+                f"{need}; paced to the device, for which time scale {scale:g} is enough ({round_up(least):g} would do)"
+            )
+        remedy = f"`--time-scale {round_up(least):g}` would do"
         if not force:
             raise HostError(
                 f"{need}, which cannot keep pace at time scale {scale:g}",
@@ -131,11 +134,3 @@ def emulated_costs(
             known[kind] = measure_in(plan, node, runtime, workload, data_directory, variants)
         found[node.name] = known[kind]
     return found
-
-
-def round_up(scale: float) -> str:
-    """Two digits, never less than `scale`."""
-    import math
-
-    step = 10.0 ** (math.floor(math.log10(scale)) - 1)
-    return f"{math.ceil(round(scale / step, 6)) * step:.6g}"

@@ -19,9 +19,10 @@ from emulator.experiment.specs import base_specs, check_roles, specs_for
 from emulator.results import store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
+    from emulator.core.clock import TimeScale
     from emulator.core.plan import Plan
     from emulator.experiment.engines import Engine
     from emulator.experiment.pace import Pacing
@@ -37,7 +38,7 @@ class Options:
     overrides: Mapping[str, object] = field(default_factory=dict)
     repeats: int | None = None
     seed: int | None = None
-    time_scale: float | None = None
+    time_scale: TimeScale | None = None
     runtime: str | None = None
     link_driver: str | None = None
     out: Path = store.ROOT
@@ -60,20 +61,22 @@ def run_experiment(
     """
     from dataclasses import replace
 
-    from emulator.topology import load_plan
-
     wanted = replace(options or Options(), **changes)
     _check(wanted)
     watch = watcher or Silent()
     found = read(experiment, wanted.all_overrides())
-    plan = load_plan(found.topology, time_scale=found.model.time_scale, seed=found.model.seed, arch=wanted.arch)
+    at = _planner(found, wanted.arch)
+    auto = found.model.time_scale == clock.AUTO
+    plan = at(1.0 if auto else float(found.model.time_scale))
     check_roles(plan, str(found.topology))
     runtime = _runtime(wanted, plan, watch)
     data_directory = str(_fetch(found, watch))
     expected: dict[str, Any] = {}
     pacing = None
     if runtime != "fake":
-        expected, pacing = _admit(plan, found, data_directory, runtime, wanted, watch)
+        plan, expected, pacing = _admit(plan, at if auto else None, found, data_directory, runtime, wanted, watch)
+    elif auto:
+        watch.note("time scale 1: on the virtual clock no time scale is faster or slower than another")
     run = store.create(wanted.out, found.name, found.model.seed)
     with orderly(), _recorded(run):
         run.write("experiment.json", found.resolved())
@@ -82,6 +85,14 @@ def run_experiment(
             _note_facts(run, engine, expected)
             _run_all(run, engine, found, data_directory, pacing, watch)
     return ExperimentResult.of(run.directory, run.read("summary.json"))
+
+
+def _planner(found: Experiment, arch: str | None) -> Callable[[float], Plan]:
+    """The experiment's Plan by time scale; the topology is read once."""
+    from emulator.topology import load, resolve
+
+    topology = load(found.topology)
+    return lambda scale: resolve(topology, time_scale=scale, seed=found.model.seed, arch=arch)
 
 
 def _check(wanted: Options) -> None:
@@ -134,10 +145,17 @@ def _fetch(found: Experiment, watch: Watcher) -> Path:
 
 
 def _admit(
-    plan: Plan, found: Experiment, data_directory: str, runtime: str | None, wanted: Options, watch: Watcher
-) -> tuple[dict[str, Any], Pacing]:
-    """Measure a step, estimate the use, and refuse or warn; returns what of it belongs into run.json, and the paces."""
-    from emulator.experiment import pace
+    plan: Plan,
+    at: Callable[[float], Plan] | None,
+    found: Experiment,
+    data_directory: str,
+    runtime: str | None,
+    wanted: Options,
+    watch: Watcher,
+) -> tuple[Plan, dict[str, Any], Pacing]:
+    """Measure a step, choose the time scale where Plans `at` several are given, estimate the use, and refuse or warn;
+    returns the Plan, what of it belongs into run.json, and the paces."""
+    from emulator.experiment import pace, scale
     from emulator.experiment.admission import admit, estimate
     from emulator.experiment.probe import measure
 
@@ -147,6 +165,9 @@ def _admit(
     if foreign:
         watch.note(f"measuring a step of {foreign[-1].name} under QEMU ({foreign[-1].cpu_model or 'any core'})")
         emulated = pace.emulated_costs(plan, runtime, found.workload, data_directory, found.variants)
+    if at is not None:
+        plan = scale.choose(at, found.variants, cost, emulated)
+        watch.note(plan.notes[0])
     pacing = pace.Pacing(plan, cost, emulated)
     said = pacing.check(wanted.force)
     if said:
@@ -154,7 +175,7 @@ def _admit(
     admission = estimate(plan, found.variants, cost, pacing=pacing)
     warning = admit(admission, plan, wanted.force)
     watch.note(warning or f"expected use: {admission}")
-    return {"admission": str(admission), "step_seconds": cost.step_seconds, "pacing": said}, pacing
+    return plan, {"admission": str(admission), "step_seconds": cost.step_seconds, "pacing": said}, pacing
 
 
 def _engine(

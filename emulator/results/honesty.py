@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.words import out_of_memory
+from emulator.devices import costs
 from emulator.training.spec import LAST
 
 if TYPE_CHECKING:
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
 
 #: a host busier than this share during a run may have starved a node or the relay
 BUSY = 0.9
-
-#: emulated seconds; a relay whose p99 lateness exceeds this (and a twentieth of the shortest delay) is too late
-LATE = 0.002
 
 #: a compute step that takes this many times what the caps allow, and this many real seconds more, was starved
 #: (less is a quota's period and the hop to the computing thread)
@@ -173,7 +171,11 @@ def _marks(
         marks.append(f"{drops['unasked']} packets were dropped that nobody asked to drop")
     if relay and relay["restarts"]:
         marks.append(f"the link driver's process was restarted {relay['restarts']} times")
-    if relay and relay["lateness_p99_emulated"] is not None and relay["lateness_p99_emulated"] > _allowed(plan):
+    if (
+        relay
+        and relay["lateness_p99_emulated"] is not None
+        and relay["lateness_p99_emulated"] > costs.lateness_allowed(plan)
+    ):
         marks.append(f"1 % of packets came {relay['lateness_p99_emulated'] * 1e3:.1f} ms or more too late (emulated)")
     compute = measured["compute"] or {"measured": {}}
     for name, seconds in compute["measured"].items():
@@ -203,9 +205,3 @@ def _marks(
             if usage["oom_kills"]
         ]
     return marks
-
-
-def _allowed(plan: Plan) -> float:
-    """Emulated seconds of lateness that do not matter: 2 ms, or a twentieth of the shortest delay set."""
-    delays = [float(way.delay) for link in plan.links for way in (link.a_to_b, link.b_to_a) if way.delay]
-    return max(LATE, min(delays, default=0.0) / 20)

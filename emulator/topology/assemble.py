@@ -39,8 +39,8 @@ def assemble(
     arch: str | None = None,
     host: HostSpeed,
 ) -> Plan:
-    """The Plan of a topology on this host at a time scale; arguments go before the file's own values, but `arch` is that of machines
-    for which the file names none ("arm64": of the ARM boards among them).
+    """The Plan of a topology on this host at a time scale (a number); arguments go before the file's own values, but
+    `arch` is that of machines for which the file names none ("arm64": of the ARM boards among them).
 
     Raises TopologyError for what the file says wrongly, UsageError for an argument that cannot be.
     """

@@ -1,7 +1,7 @@
-"""`time_scale: auto`: the fastest factor that this host carries with head-room, for a lab of which no workload is known.
+"""`time_scale: auto`: the fastest factor that this host carries with head-room, for a lab whose workload is not known.
 
-Every node may use its whole cap and every line may be full at once (one way), so an experiment, which knows its own use, often
-finds a faster one. What limited the choice is told beside it.
+Every node may use its whole cap and every line may be full at once (one way), so an experiment, which knows its own
+use, often finds a faster one. What limited the choice is told beside it.
 """
 
 from __future__ import annotations
@@ -102,7 +102,18 @@ def _cores(at: Callable[[float], Plan], scaling: Sequence[str], traffic: Traffic
 def _each(slow: Plan, scaling: Sequence[str], traffic: Traffic, cores: int) -> list[Need]:
     """What single parts ask for: one thread runs on one core, and so does the relay; and lateness."""
     relay = least(lambda scale: costs.carrying(traffic, scale), costs.USE)
-    found = [lateness(slow), Need(relay, "one relay, which runs on one core, carries all links when all are full")]
+    why = "one relay, which runs on one core, carries all links when all are full"
+    return [lateness(slow), Need(relay, why), *_threads(slow, scaling, cores)]
+
+
+def fast_cores(at: Callable[[float], Plan], cores: int) -> list[Need]:
+    """What devices ask for whose core is fast: one thread runs on one core of this host at most."""
+    slow = at(_SLOW)
+    return _threads(slow, _scaling(slow, at(2 * _SLOW)), cores)
+
+
+def _threads(slow: Plan, scaling: Sequence[str], cores: int) -> list[Need]:
+    found = []
     for node in slow.machines:
         if node.name in scaling:
             threads = min(math.ceil(node.cpus), cores)

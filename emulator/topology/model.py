@@ -124,9 +124,7 @@ Natural = Annotated[int, Field(ge=0, strict=True)]
 Calibrate = Annotated[float | str, BeforeValidator(_basis)]
 #: real seconds for one emulated second, or AUTO
 Scale = Annotated[
-    Annotated[
-        float, Field(ge=MIN_TIME_SCALE, le=MAX_TIME_SCALE, allow_inf_nan=False, strict=True), Tag(_SCALE_TAGS[0])
-    ]
+    Annotated[float, Field(ge=MIN_TIME_SCALE, le=MAX_TIME_SCALE, allow_inf_nan=False, strict=True), Tag(_SCALE_TAGS[0])]
     | Annotated[Literal["auto"], BeforeValidator(_auto), Tag(_SCALE_TAGS[1])],
     Discriminator(lambda value: _SCALE_TAGS[isinstance(value, str)]),
 ]

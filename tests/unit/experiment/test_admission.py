@@ -9,7 +9,8 @@ import pytest
 from emulator.core.errors import HostError
 from emulator.core.plan import Endpoint, Impairment, LinkPlan, NodePlan, Plan
 from emulator.core.units import Delay, Rate, Share
-from emulator.experiment.admission import CABLE, ENDPOINT, SELECT, Admission, admit, estimate
+from emulator.devices.costs import CABLE, ENDPOINT
+from emulator.experiment.admission import SELECT, Admission, admit, estimate
 from emulator.experiment.path import path
 from emulator.experiment.probe import StepCost
 from emulator.training.spec import Variant

@@ -9,7 +9,8 @@ import pytest
 from emulator.core.errors import ExperimentError, HostError
 from emulator.core.plan import NodePlan, Plan
 from emulator.core.units import Share
-from emulator.experiment.admission import ENDPOINT, estimate
+from emulator.devices.costs import ENDPOINT
+from emulator.experiment.admission import estimate
 from emulator.experiment.pace import EmulatedStep, Pacing
 from emulator.experiment.probe import Step, StepCost
 from emulator.training.spec import Variant
