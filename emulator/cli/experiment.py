@@ -28,6 +28,7 @@ def experiment(
     link_driver: str = typer.Option(None, "--link-driver", help="netem or relay (default: what this kernel can do)."),
     out: Path = typer.Option(Path("runs"), "--out", help="Directory to put the run under."),
     force: bool = typer.Option(False, "--force", help="Run although the host is expected to be too small."),
+    strict: bool = typer.Option(False, "--strict", help="Stop as soon as the host does not keep up."),
     as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
 ) -> None:
     """Run an experiment and write its records, summary and report under runs/."""
@@ -43,10 +44,11 @@ def experiment(
     from emulator.experiment.read import parse_setting
 
     overrides = dict(parse_setting(text) for text in settings)
-    options = Options(overrides, repeats, seed, time_scale, runtime, link_driver, out, force, arch)
+    options = Options(overrides, repeats, seed, time_scale, runtime, link_driver, out, force, arch, strict)
     with watching() as watcher:
         result = run_experiment(name, options, watcher)
     _show(result, as_json)
+    _own_up(result)
 
 
 def _list(as_json: bool) -> None:
@@ -73,3 +75,16 @@ def _show(result: ExperimentResult, as_json: bool) -> None:
 
         console().print(summary_table(result.summary))
     print(f"report: {result.report}", file=sys.stderr)
+
+
+def _own_up(result: ExperimentResult) -> None:
+    """A run that the host could not carry is told by the exit code as well, after its whole report."""
+    from emulator.core.errors import DegradedError
+    from emulator.core.words import counted
+
+    if result.degraded:
+        raise DegradedError(
+            f"degraded, the host could not carry it as planned ({counted(len(result.degraded), 'mark')})",
+            where=f"{result.directory.parent.name}/{result.directory.name}",
+            fix="read its marks, mend what they name, and run it again",
+        )

@@ -109,3 +109,9 @@ class ResultError(EmuError):
     """A run directory cannot be read or written."""
 
     exit_code = 32
+
+
+class DegradedError(EmuError):
+    """The host could not carry a run as planned: its figures are marked, or `--strict` has stopped it."""
+
+    exit_code = 33

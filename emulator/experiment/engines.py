@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from emulator.core.errors import LabError, TrainingError
@@ -12,7 +13,6 @@ from emulator.experiment.signals import undisturbed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from emulator.core.plan import Plan
     from emulator.experiment.progress import Watcher
@@ -58,7 +58,8 @@ class LabEngine:
 
     kind = "emulation"
 
-    def __init__(self, lab: Lab, zygote: Zygote) -> None:
+    def __init__(self, lab: Lab, zygote: Zygote, strict: bool = False) -> None:
+        self._strict = strict
         self.plan, self.runtime, self.link_driver = lab.plan, lab.runtime.name, lab.links.name
         self._lab, self._zygote = lab, zygote
         self.notes: list[str] = []
@@ -81,7 +82,8 @@ class LabEngine:
         from emulator.training.launch import run_roles
 
         tokens = {spec.node: self._lab.enter(spec.node) for spec in specs}
-        sampler = Sampler(self._lab, out)
+        groups = {node: Path(token.cgroups[0]).parent for node, token in tokens.items()}
+        sampler = Sampler(self._lab, out, groups, self._strict)
         relay = self._lab.links.health(self._lab.id).pid
 
         def on_record(item: dict[str, Any]) -> None:
@@ -109,9 +111,18 @@ class LabEngine:
 
 @contextmanager
 def lab_engine(
-    plan: Plan, runtime: str | None, link_driver: str | None, workload: Workload, name: str, watcher: Watcher
+    plan: Plan,
+    runtime: str | None,
+    link_driver: str | None,
+    workload: Workload,
+    name: str,
+    watcher: Watcher,
+    strict: bool = False,
 ) -> Iterator[LabEngine]:
-    """An engine on the running lab that fits, else on a lab of its own, which is removed at the end."""
+    """An engine on the running lab that fits, else on a lab of its own, which is removed at the end.
+
+    A `strict` one ends a run with DegradedError as soon as the host does not keep up.
+    """
     from emulator.training.zygote import Zygote
 
     lab, own = _lab(plan, runtime, link_driver, name, watcher)
@@ -120,7 +131,7 @@ def lab_engine(
             lab.up()
             watcher.note(f"lab {lab.name}: {len(plan.machines)} nodes by {lab.runtime.name}, links by {lab.links.name}")
         with Zygote(workload, lab.id) as zygote:
-            engine = LabEngine(lab, zygote)
+            engine = LabEngine(lab, zygote, strict)
             engine.charge_shared()
             yield engine
     finally:

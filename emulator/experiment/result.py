@@ -48,6 +48,11 @@ class ExperimentResult:
         """Reasons to doubt the run; empty if none was seen."""
         return list(self.summary["honesty"]["marks"])
 
+    @property
+    def degraded(self) -> list[str]:
+        """Those of the marks that say that the host could not carry the run."""
+        return list(self.summary["honesty"]["degraded"])
+
     @staticmethod
     def of(directory: Path, summary: Mapping[str, Any]) -> ExperimentResult:
         variants = {name: _variant(name, item) for name, item in summary["variants"].items()}

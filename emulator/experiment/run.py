@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emulator.core import clock
-from emulator.core.errors import EmuError, ResultError, UsageError
+from emulator.core.errors import DegradedError, EmuError, ResultError, UsageError
 from emulator.experiment.progress import Silent
 from emulator.experiment.read import read
 from emulator.experiment.result import ExperimentResult
@@ -44,6 +44,7 @@ class Options:
     out: Path = store.ROOT
     force: bool = False
     arch: str | None = None
+    strict: bool = False
 
     def all_overrides(self) -> dict[str, object]:
         named = {"repeats": self.repeats, "seed": self.seed, "time_scale": self.time_scale}
@@ -185,7 +186,7 @@ def _engine(
 
     if runtime == "fake":
         return nullcontext(FakeEngine(plan))
-    return lab_engine(plan, runtime, wanted.link_driver, found.workload, found.name, watch)
+    return lab_engine(plan, runtime, wanted.link_driver, found.workload, found.name, watch, wanted.strict)
 
 
 def _note_facts(run: Run, engine: Engine, expected: dict[str, Any]) -> None:
@@ -231,7 +232,7 @@ def _recorded(run: Run) -> Iterator[None]:
     try:
         yield
         state = "finished"
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, DegradedError):
         state = "interrupted"
         raise
     except OSError as error:

@@ -4,7 +4,9 @@ Kinds, all counted from the start of this repeat and written to controller.jsonl
 "usage" (node = the node): cpu_s and real_s (host seconds), cpu_share (of the node's cap), throttled_s, periods,
 throttled_periods, memory, memory_peak, shared (bytes), oom_kills, running;
 "traffic": link, a_to_b_bytes, b_to_a_bytes (IP bytes), packets, lost, overflowed, unasked;
-"health": the link driver's; "host": busy, background (shares of all cores since the last record).
+"health": the link driver's; "host": busy, background (shares of all cores since the last record);
+"overload" (node = the node that suffered, or the controller): cause, value, limit (in one unit), what, fix, and since
+(emulated time at which the window that was judged began): see `emulator.lab.overload`.
 """
 
 from __future__ import annotations
@@ -15,11 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.core import record
 from emulator.core.clock import RealClock
+from emulator.core.errors import DegradedError
 from emulator.core.words import out_of_memory
 from emulator.experiment.host import BusyMeter
+from emulator.lab import load
+from emulator.lab.overload import Monitor, Overload, Reading
 from emulator.links.base import DirectionStatistics
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from emulator.core.plan import NodePlan
@@ -35,14 +41,17 @@ NODE = "controller"
 class Sampler:
     """Samples one lab over one repeat. Call `tick(t)` with emulated time as often as one likes, `close` at the end."""
 
-    def __init__(self, lab: Lab, out: Path) -> None:
-        self._lab = lab
+    def __init__(self, lab: Lab, out: Path, groups: Mapping[str, Path], strict: bool = False) -> None:
+        """`groups` are the nodes' cgroups (see `load.look`); `strict` raises DegradedError at the first overload."""
+        self._lab, self._groups, self._strict = lab, groups, strict
         self._fd = os.open(out / f"{NODE}.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._clock = RealClock()
         self._first = lab.stats()
         self._start = self._last = self._clock.now()
         self._busy = BusyMeter()
         self._finished = False
+        self._monitor = Monitor(lab.plan, INTERVAL)
+        self._monitor.take(self._reading(self._first))
 
     def tick(self, t: float) -> None:
         """Write a sample if it is time for one."""
@@ -51,12 +60,12 @@ class Sampler:
 
     def finish(self, t: float) -> None:
         """Write the last sample: the time after this does not count."""
-        if not self._finished:
-            self.sample(t)
-        self._finished = True
+        finished, self._finished = self._finished, True
+        if not finished:
+            self.sample(t, last=True)
 
-    def sample(self, t: float) -> None:
-        """Write a sample now, at emulated time `t`."""
+    def sample(self, t: float, *, last: bool = False) -> None:
+        """Write a sample now, at emulated time `t`; the `last` one is judged however short the run was."""
         self._last = self._clock.now()
         stats = self._lab.stats()
         for node in self._lab.plan.machines:
@@ -75,6 +84,7 @@ class Sampler:
             {"alive": health.alive, "priority": health.priority, "restarts": health.restarts}
             | {key: None if value is None else float(value) for key, value in late.items()},
         )
+        self._judge(t, self._reading(stats), last)
 
     def out_of_memory(self) -> str:
         """Which nodes ran out of memory since the start, a sentence; "" = none did."""
@@ -88,6 +98,20 @@ class Sampler:
 
     def close(self) -> None:
         os.close(self._fd)
+
+    def _reading(self, stats: LabStats) -> Reading:
+        late = stats.health.lateness_p99
+        cpu = {name: float(usage.cpu) for name, usage in stats.usage.items()}
+        return Reading(load.look(self._lab.id, self._groups), cpu, None if late is None else float(late))
+
+    def _judge(self, t: float, reading: Reading, last: bool) -> None:
+        found = self._monitor.take(reading, last=last)
+        for one in found:
+            since = max(0.0, t - self._monitor.length / self._lab.plan.time_scale)
+            fields = one._asdict() | {"since": round(since, 6)}
+            self._write(t, fields.pop("node") or NODE, "overload", fields)
+        if found and self._strict:
+            raise strictly(found[0], t)
 
     def _write(self, t: float, node: str, kind: str, values: dict[str, Any]) -> None:
         os.write(self._fd, (record.encode(t, node, kind, values) + "\n").encode())
@@ -121,6 +145,15 @@ class Sampler:
             **{f"{name}_bytes": way.bytes for name, way in ways.items()},
             **{key: sum(getattr(way, key) for way in both) for key in ("packets", "lost", "overflowed", "unasked")},
         }
+
+
+def strictly(found: Overload, t: float) -> DegradedError:
+    """What `--strict` stops a run with."""
+    place = f"{found.node}: " if found.node else ""
+    return DegradedError(
+        f"stopped at {t:.1f} s (emulated), since the host does not keep up: {place}{found.what}",
+        fix=f"{found.fix}; without --strict the run goes on, marked",
+    )
 
 
 def _less(now: DirectionStatistics, first: DirectionStatistics) -> DirectionStatistics:

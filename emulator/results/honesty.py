@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.core.words import out_of_memory
 from emulator.devices import costs
+from emulator.results import overload
 from emulator.training.spec import LAST
 
 if TYPE_CHECKING:
@@ -33,16 +34,19 @@ METHOD = (
 def assemble(
     facts: Mapping[str, Any], experiment: Mapping[str, Any], plan: Plan, found: Mapping[str, Sequence[Trace]]
 ) -> dict[str, Any]:
-    """The block as it stands in summary.json. `marks` are reasons to doubt the run; empty = none was seen."""
+    """The block as it stands in summary.json. `marks` are reasons to doubt the run; empty = none was seen. Those among
+    them that say that the host could not carry the run are also in `degraded`."""
     repeats = [(name, one) for name, many in found.items() for one in many]
-    measured = {
+    measured: dict[str, Any] = {
         "host_busy": _busy(repeats),
         "throttling": _throttling(repeats),
         "drops": _drops(repeats),
         "relay": _relay(repeats, plan.time_scale),
         "compute": _compute(facts.get("step_seconds"), plan, found),
         "pacing": _pacing(facts.get("pacing"), found),
+        "overloads": overload.merged(repeats),
     }
+    degraded = _degraded(measured, repeats, plan)
     return {
         **{key: facts.get(key) for key in ("engine", "runtime", "link_driver")},
         "time_scale": plan.time_scale,
@@ -55,7 +59,8 @@ def assemble(
         **measured,
         "evaluation": METHOD,
         "notes": [*plan.notes, *facts.get("notes", []), *_emulated(plan, measured["pacing"])],
-        "marks": _marks(facts, measured, repeats, plan),
+        "degraded": degraded,
+        "marks": [*degraded, *_others(facts, measured, repeats, plan)],
     }
 
 
@@ -162,21 +167,17 @@ def _emulated(plan: Plan, pacing: Mapping[str, Any] | None) -> list[str]:
     return [f"{what} to the calibrated device: {steps}{whose}"]
 
 
-def _marks(
-    facts: Mapping[str, Any], measured: Mapping[str, Any], repeats: Sequence[tuple[str, Trace]], plan: Plan
-) -> list[str]:
+def _degraded(measured: Mapping[str, Any], repeats: Sequence[tuple[str, Trace]], plan: Plan) -> list[str]:
+    """What says that the host could not carry the run as planned."""
     drops, relay = measured["drops"], measured["relay"]
-    marks = list(facts.get("marks", []))
+    marks = [overload.sentence(one) for one in measured["overloads"]]
     if drops and drops["unasked"]:
         marks.append(f"{drops['unasked']} packets were dropped that nobody asked to drop")
-    if relay and relay["restarts"]:
-        marks.append(f"the link driver's process was restarted {relay['restarts']} times")
-    if (
-        relay
-        and relay["lateness_p99_emulated"] is not None
-        and relay["lateness_p99_emulated"] > costs.lateness_allowed(plan)
-    ):
-        marks.append(f"1 % of packets came {relay['lateness_p99_emulated'] * 1e3:.1f} ms or more too late (emulated)")
+    seen = any(one["cause"] == "lateness" for one in measured["overloads"])
+    if relay and relay["lateness_p99_emulated"] is not None and not seen:
+        late = relay["lateness_p99_emulated"]
+        if late > costs.lateness_allowed(plan):
+            marks.append(f"1 % of packets came {late * 1e3:.1f} ms or more too late (emulated)")
     compute = measured["compute"] or {"measured": {}}
     for name, seconds in compute["measured"].items():
         late = (seconds - compute["expected"]) * plan.time_scale
@@ -190,14 +191,26 @@ def _marks(
         for name, steps in pacing["measured"].items()
         if not _held(steps)
     ]
-    unpaced = [node.name for node in plan.machines if node.role and node.foreign and not node.cpu_model]
-    if unpaced and facts.get("engine") == "emulation":
-        marks.append(f"{', '.join(unpaced)}: QEMU ran their programs at no device's pace: no timing can be concluded")
     for name, one in repeats:
         busy = _busy([(name, one)])
         if busy and busy["mean"] > BUSY:
             share = f"{busy['mean'] * 100:.0f} % busy (over {BUSY * 100:.0f} %)"
             marks.append(f"{name}: the host was {share}; nodes may have had less CPU than planned")
+    return marks
+
+
+def _others(
+    facts: Mapping[str, Any], measured: Mapping[str, Any], repeats: Sequence[tuple[str, Trace]], plan: Plan
+) -> list[str]:
+    """Other reasons to doubt the run."""
+    relay = measured["relay"]
+    marks = list(facts.get("marks", []))
+    if relay and relay["restarts"]:
+        marks.append(f"the link driver's process was restarted {relay['restarts']} times")
+    unpaced = [node.name for node in plan.machines if node.role and node.foreign and not node.cpu_model]
+    if unpaced and facts.get("engine") == "emulation":
+        marks.append(f"{', '.join(unpaced)}: QEMU ran their programs at no device's pace: no timing can be concluded")
+    for name, one in repeats:
         marks += [f"{name}: node {item['node']} died" for item in one.died]
         marks += [
             f"{name}: {out_of_memory(node, usage['oom_kills'], usage['memory_peak'], plan.node(node).memory)}"

@@ -23,20 +23,22 @@ def _entry(run: Run) -> dict[str, Any]:
     try:
         return entry | {"state": run.state()} | _outcome(run)
     except ResultError:
-        return entry | {"state": "unreadable", "final_accuracy": {}, "marks": None}
+        return entry | {"state": "unreadable", "final_accuracy": {}, "marks": None, "degraded": False}
 
 
 def _outcome(run: Run) -> dict[str, Any]:
     """What the summary says, if there is one yet; raises ResultError for a damaged one."""
     path = run.directory / "summary.json"
     if not path.exists():
-        return {"final_accuracy": {}, "marks": None}
+        return {"final_accuracy": {}, "marks": None, "degraded": False}
     summary = run.read(path.name)
-    variants, honesty = summary.get("variants"), summary.get("honesty")
-    marks = honesty.get("marks") if isinstance(honesty, dict) else None
+    variants, told = summary.get("variants"), summary.get("honesty")
+    honesty: dict[str, Any] = told if isinstance(told, dict) else {}
+    marks = honesty.get("marks")
     if not isinstance(variants, dict) or not isinstance(marks, list) or not all(map(_told, variants.values())):
         raise ResultError("this is not a summary", where=str(path), fix="make it anew with `emu report`")
-    return {"final_accuracy": {name: item["final_accuracy"] for name, item in variants.items()}, "marks": marks}
+    accuracies = {name: item["final_accuracy"] for name, item in variants.items()}
+    return {"final_accuracy": accuracies, "marks": marks, "degraded": bool(honesty.get("degraded"))}
 
 
 def _told(variant: Any) -> bool:

@@ -37,7 +37,8 @@ def summary_table(summary: Mapping[str, Any]) -> RenderableType:
     for name, item in summary["variants"].items():
         cells = dict(zip(COLUMNS, row(name, item), strict=True))
         table.add_row(*(cells[column] for column in _TITLES))
-    head = f"{summary['name']}, run {summary['run']} ({summary['state']})"
+    degraded = ", degraded" if summary["honesty"]["degraded"] else ""
+    head = f"{summary['name']}, run {summary['run']} ({summary['state']}{degraded})"
     lines = [*summary["findings"], made_on(summary), *(f"MARKED: {mark}" for mark in summary["honesty"]["marks"])]
     return Group(Text(head, style="bold"), table, *(Text(line) for line in lines))
 
@@ -61,7 +62,7 @@ def runs_table(items: Sequence[Mapping[str, Any]]) -> Table:
         table.add_column(title, min_width=width, no_wrap=width is None, overflow="fold")
     for item in items:
         accuracies = ", ".join(f"{name} {percent(share)}" for name, share in item["final_accuracy"].items())
-        marks = "" if item["marks"] is None else str(len(item["marks"]))
+        marks = "" if item["marks"] is None else str(len(item["marks"])) + (", degraded" if item.get("degraded") else "")
         run = f"{item['name']}/{item['id']}"
         table.add_row(item["date"], run, item["state"], accuracies or "–", marks)
     return table

@@ -79,6 +79,7 @@ class Trace:
     traffic: dict[str, Record] = field(default_factory=dict)
     host: list[Record] = field(default_factory=list)
     health: Record | None = None
+    overloads: list[Record] = field(default_factory=list)
 
     @property
     def seconds(self) -> float:
@@ -199,6 +200,11 @@ def _lost(trace: Trace, _item: Record) -> None:
     trace.lost += 1
 
 
+def _overload(trace: Trace, item: Record) -> None:
+    needed = {"cause": str, "what": str, "fix": str, "value": float, "since": float}
+    trace.overloads.append(item | {key: kind(item[key]) for key, kind in needed.items()})
+
+
 _HANDLERS: dict[str, Callable[[Trace, Record], None]] = {
     "update": _update,
     "dropped": _dropped,
@@ -212,5 +218,6 @@ _HANDLERS: dict[str, Callable[[Trace, Record], None]] = {
     "usage": lambda trace, item: trace.usage.update({str(item["node"]): item}),
     "traffic": lambda trace, item: trace.traffic.update({str(item["link"]): item}),
     "host": lambda trace, item: trace.host.append(item),
+    "overload": _overload,
     "health": lambda trace, item: setattr(trace, "health", item),
 }
