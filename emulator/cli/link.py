@@ -27,13 +27,20 @@ def restart(name: str | None = POSITIONAL, lab: str | None = LAB) -> None:
 @app.command("health")
 def health(name: str | None = POSITIONAL, lab: str | None = LAB) -> None:
     """Say whether the cables carry traffic, and how late they deliver."""
+    from emulator.core.units import Delay
     from emulator.core.words import counted
 
     found = pick(either(name, lab))
     state = found.links.health(found.id)
     parts = [f"links by {found.links.name}", "alive" if state.alive else "dead", state.priority]
     if state.lateness_p99 is not None:
-        parts.append(f"lateness p50 {_time(state.lateness_p50)}, p99 {_time(state.lateness_p99)}")
+        scale = found.plan.time_scale
+        real = (
+            ""
+            if scale == 1
+            else f" (real; p99 {_time(Delay(state.lateness_p99 / scale))} emulated, time scale {scale:g})"
+        )
+        parts.append(f"lateness p50 {_time(state.lateness_p50)}, p99 {_time(state.lateness_p99)}{real}")
     parts.append(counted(state.restarts, "restart"))
     print(", ".join(part for part in parts if part) + _why(state.detail))
     if not state.alive:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from emulator.core.errors import LabError, TrainingError
@@ -13,6 +12,7 @@ from emulator.experiment.signals import undisturbed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from emulator.core.plan import Plan
     from emulator.experiment.progress import Watcher
@@ -82,8 +82,7 @@ class LabEngine:
         from emulator.training.launch import run_roles
 
         tokens = {spec.node: self._lab.enter(spec.node) for spec in specs}
-        groups = {node: Path(token.cgroups[0]).parent for node, token in tokens.items()}
-        sampler = Sampler(self._lab, out, groups, self._strict)
+        sampler = Sampler(self._lab, out, self._strict)
         relay = self._lab.links.health(self._lab.id).pid
 
         def on_record(item: dict[str, Any]) -> None:

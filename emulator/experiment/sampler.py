@@ -20,12 +20,10 @@ from emulator.core.clock import RealClock
 from emulator.core.errors import DegradedError
 from emulator.core.words import out_of_memory
 from emulator.experiment.host import BusyMeter
-from emulator.lab import load
-from emulator.lab.overload import Monitor, Overload, Reading
+from emulator.lab import overload
 from emulator.links.base import DirectionStatistics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from emulator.core.plan import NodePlan
@@ -41,17 +39,17 @@ NODE = "controller"
 class Sampler:
     """Samples one lab over one repeat. Call `tick(t)` with emulated time as often as one likes, `close` at the end."""
 
-    def __init__(self, lab: Lab, out: Path, groups: Mapping[str, Path], strict: bool = False) -> None:
-        """`groups` are the nodes' cgroups (see `load.look`); `strict` raises DegradedError at the first overload."""
-        self._lab, self._groups, self._strict = lab, groups, strict
+    def __init__(self, lab: Lab, out: Path, strict: bool = False) -> None:
+        """`strict` raises DegradedError at the first overload."""
+        self._lab, self._groups, self._strict = lab, overload.groups(lab), strict
         self._fd = os.open(out / f"{NODE}.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._clock = RealClock()
         self._first = lab.stats()
         self._start = self._last = self._clock.now()
         self._busy = BusyMeter()
         self._finished = False
-        self._monitor = Monitor(lab.plan, INTERVAL)
-        self._monitor.take(self._reading(self._first))
+        self._monitor = overload.Monitor(lab.plan, INTERVAL)
+        self._monitor.take(overload.read(lab, self._first, self._groups))
 
     def tick(self, t: float) -> None:
         """Write a sample if it is time for one."""
@@ -84,7 +82,7 @@ class Sampler:
             {"alive": health.alive, "priority": health.priority, "restarts": health.restarts}
             | {key: None if value is None else float(value) for key, value in late.items()},
         )
-        self._judge(t, self._reading(stats), last)
+        self._judge(t, overload.read(self._lab, stats, self._groups), last)
 
     def out_of_memory(self) -> str:
         """Which nodes ran out of memory since the start, a sentence; "" = none did."""
@@ -99,12 +97,7 @@ class Sampler:
     def close(self) -> None:
         os.close(self._fd)
 
-    def _reading(self, stats: LabStats) -> Reading:
-        late = stats.health.lateness_p99
-        cpu = {name: float(usage.cpu) for name, usage in stats.usage.items()}
-        return Reading(load.look(self._lab.id, self._groups), cpu, None if late is None else float(late))
-
-    def _judge(self, t: float, reading: Reading, last: bool) -> None:
+    def _judge(self, t: float, reading: overload.Reading, last: bool) -> None:
         found = self._monitor.take(reading, last=last)
         for one in found:
             since = max(0.0, t - self._monitor.length / self._lab.plan.time_scale)
@@ -147,7 +140,7 @@ class Sampler:
         }
 
 
-def strictly(found: Overload, t: float) -> DegradedError:
+def strictly(found: overload.Overload, t: float) -> DegradedError:
     """What `--strict` stops a run with."""
     place = f"{found.node}: " if found.node else ""
     return DegradedError(

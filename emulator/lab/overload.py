@@ -6,16 +6,22 @@ blip marks nothing and a thief does not go unseen.
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from emulator.core.clock import RealClock
+from emulator.core.errors import EmuError
 from emulator.devices import costs
+from emulator.lab.load import look
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from emulator.core.plan import Plan
+    from emulator.lab.lab import Lab, LabStats
     from emulator.lab.load import Load, Program, Wait
 
 #: real seconds that are judged together, and the least that are judged at all
@@ -23,7 +29,7 @@ WINDOW, LEAST = 5.0, 0.5
 #: share of all cores' time that the hypervisor may give to others
 STEAL = 0.02
 #: host cores that programs outside the lab may use
-OUTSIDE = 0.25
+OUTSIDE = 0.15
 #: share of the CPU time due to a node under its cap that it may lack, while it could have run for most of a window
 LACK, COULD_RUN = 0.3, 0.5
 #: share of memory that must be free to use while something waits for memory for more than this share of the time
@@ -54,6 +60,32 @@ class Reading:
     late: float | None = None
 
 
+def groups(lab: Lab) -> dict[str, Path]:
+    """The cgroups that mark the processes of the lab's nodes; a node that has died has none."""
+    found = {}
+    for node in lab.plan.machines:
+        with contextlib.suppress(EmuError):
+            found[node.name] = Path(lab.enter(node.name).cgroups[0]).parent
+    return found
+
+
+def read(lab: Lab, stats: LabStats, nodes: Mapping[str, Path]) -> Reading:
+    """A reading of a lab whose counters were just read; `nodes` are its `groups`."""
+    late = stats.health.lateness_p99
+    cpu = {name: float(usage.cpu) for name, usage in stats.usage.items()}
+    return Reading(look(lab.id, nodes), cpu, None if late is None else float(late))
+
+
+def now(lab: Lab, seconds: float = 0.3) -> list[Overload]:
+    """What is wrong within so short a time from now on, by the same limits: a look, no judgement of a run."""
+    if lab.runtime.name == "fake":
+        return []
+    nodes = groups(lab)
+    before = read(lab, lab.stats(), nodes)
+    RealClock().sleep(seconds)
+    return list(judge(before, read(lab, lab.stats(), nodes), lab.plan))
+
+
 class Monitor:
     """Judges readings one after another, for one Plan. `due` is the real seconds between them."""
 
@@ -76,8 +108,11 @@ class Monitor:
         self._readings.append(reading)
         while len(self._readings) > 2 and reading.load.at - self._readings[1].load.at >= WINDOW:
             self._readings.popleft()
+        first, before = self._readings[0], self._readings[max(0, len(self._readings) - 2)]
         if self.length >= WINDOW or (last and self.length >= LEAST):
-            found += judge(self._readings[0], reading, self._plan)
+            found += judge(first, reading, self._plan)
+        if last and self.length < WINDOW and before.load.at - first.load.at >= LEAST:
+            found += starved(first, before, self._plan)  # at the end its threads may have gone
         return found
 
 
@@ -86,7 +121,7 @@ def judge(a: Reading, b: Reading, plan: Plan) -> Iterator[Overload]:
     seconds = b.load.at - a.load.at
     yield from _stolen(a.load, b.load)
     yield from _outside(a.load, b.load, seconds)
-    yield from _starved(a, b, plan, seconds)
+    yield from starved(a, b, plan)
     yield from _late(b, plan)
     yield from _memory(a.load, b.load, seconds)
 
@@ -157,7 +192,9 @@ def outside(a: Mapping[tuple[int, int], Program], b: Mapping[tuple[int, int], Pr
     return {pid: cpu for pid, cpu in used.items() if cpu > 0}
 
 
-def _starved(a: Reading, b: Reading, plan: Plan, seconds: float) -> Iterator[Overload]:
+def starved(a: Reading, b: Reading, plan: Plan) -> Iterator[Overload]:
+    """The nodes that could have run under their caps, and were not let."""
+    seconds = b.load.at - a.load.at
     for node in plan.machines:
         if node.name not in b.cpu or node.name not in a.cpu:
             continue
@@ -204,13 +241,3 @@ def _memory(a: Load, b: Load, seconds: float) -> Iterator[Overload]:
             "swap", "", moved, SWAP, f"{moved / 2**20:.1f} MiB a second went to or from swap",
             "give the nodes less memory, or end other programs",
         )  # fmt: skip
-
-
-def merged(found: Iterable[Overload]) -> list[Overload]:
-    """The worst of each cause and node, in the order in which they were first seen."""
-    worst: dict[tuple[str, str], Overload] = {}
-    for one in found:
-        known = worst.get((one.cause, one.node))
-        if known is None or one.value > known.value:
-            worst[one.cause, one.node] = one
-    return list(worst.values())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.core.clock import epoch
 from emulator.core.errors import EmuError
 from emulator.core.words import MORE_MEMORY, counted, mebibytes, out_of_memory
+from emulator.lab import overload
 from emulator.lab import state as lab_state
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ def _stateless(lab: LabId) -> str:
 
 
 def report(lab: Lab) -> dict[str, Any]:
-    """The state of one lab, as plain values; memory in bytes, CPU in cores of this host."""
+    """The state of one lab, as plain values; memory in bytes, CPU in cores of this host.
+
+    `overloads` are sentences about what of this host's doing holds the lab back now (see `overload.now`).
+    """
     stats = lab.stats()
     state = lab.state
     nodes = []
@@ -84,6 +88,7 @@ def report(lab: Lab) -> dict[str, Any]:
         "links_priority": health.priority,
         "links_restarts": health.restarts,
         "links_detail": health.detail,
+        "overloads": [f"{one.node}: {one.what}" if one.node else one.what for one in overload.now(lab)],
         "nodes": nodes,
     }
 
@@ -134,12 +139,13 @@ def table(report: dict[str, Any]) -> RenderableType:
         if part
     )
     head = (
-        f"{report['lab']}: {report['phase']} for {report['seconds_up']:.0f} s, runtime {report['runtime']}, "
+        f"{report['lab']}: {report['phase']} for {report['seconds_up']:.0f} s (real), runtime {report['runtime']}, "
         f"time scale {report['time_scale']:g}"
     )
     tail = f"{counted(report['links'], 'link')} by {report['link_driver']}: {links} ({extra})"
     told = [Text(_said(node)) for node in report["nodes"] if node["why"]]
-    return Group(Text(head), grid, *told, Text(tail))
+    held = [Text(f"the host does not keep up: {what}", style="yellow") for what in report["overloads"]]
+    return Group(Text(head), grid, *told, Text(tail), *held)
 
 
 def _said(node: dict[str, Any]) -> str:

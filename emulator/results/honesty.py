@@ -178,12 +178,6 @@ def _degraded(measured: Mapping[str, Any], repeats: Sequence[tuple[str, Trace]],
         late = relay["lateness_p99_emulated"]
         if late > costs.lateness_allowed(plan):
             marks.append(f"1 % of packets came {late * 1e3:.1f} ms or more too late (emulated)")
-    compute = measured["compute"] or {"measured": {}}
-    for name, seconds in compute["measured"].items():
-        late = (seconds - compute["expected"]) * plan.time_scale
-        if seconds > STARVED * compute["expected"] and late > STARVED_SECONDS:
-            times = f"{seconds / compute['expected']:.1f} times"
-            marks.append(f"{name}: a compute step took {times} what the workers' caps allow on an idle host")
     pacing = measured["pacing"] or {"measured": {}}
     marks += [
         f"{name}: {steps['overran']} of {steps['paced']} steps under QEMU took longer than on the device: "
@@ -205,6 +199,12 @@ def _others(
     """Other reasons to doubt the run."""
     relay = measured["relay"]
     marks = list(facts.get("marks", []))
+    compute = measured["compute"] or {"measured": {}}
+    for name, seconds in compute["measured"].items():
+        late = (seconds - compute["expected"]) * plan.time_scale
+        if seconds > STARVED * compute["expected"] and late > STARVED_SECONDS:
+            times = f"{seconds / compute['expected']:.1f} times"
+            marks.append(f"{name}: a compute step took {times} what the workers' caps allow on an idle host")
     if relay and relay["restarts"]:
         marks.append(f"the link driver's process was restarted {relay['restarts']} times")
     unpaced = [node.name for node in plan.machines if node.role and node.foreign and not node.cpu_model]

@@ -62,7 +62,9 @@ def runs_table(items: Sequence[Mapping[str, Any]]) -> Table:
         table.add_column(title, min_width=width, no_wrap=width is None, overflow="fold")
     for item in items:
         accuracies = ", ".join(f"{name} {percent(share)}" for name, share in item["final_accuracy"].items())
-        marks = "" if item["marks"] is None else str(len(item["marks"])) + (", degraded" if item.get("degraded") else "")
+        marks = (
+            "" if item["marks"] is None else str(len(item["marks"])) + (", degraded" if item.get("degraded") else "")
+        )
         run = f"{item['name']}/{item['id']}"
         table.add_row(item["date"], run, item["state"], accuracies or "–", marks)
     return table

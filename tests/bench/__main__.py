@@ -17,13 +17,19 @@ from pathlib import Path
 NAMES = tuple(
     sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py") if "def main() -> None:" in path.read_text())
 )
+#: set for benches that can be shorter
+QUICK = "EMU_BENCH_QUICK"
 
 
 def main(arguments: list[str]) -> int:
     """Run them one after another; a bench that fails is shown, and the others still run."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--only", action="append", choices=NAMES, default=[], help="run only this one (repeatable)")
-    chosen = parser.parse_args(arguments).only or NAMES
+    parser.add_argument("--quick", action="store_true", help="shorter budgets where a bench has them (scale)")
+    asked = parser.parse_args(arguments)
+    if asked.quick:
+        os.environ[QUICK] = "1"
+    chosen = asked.only or NAMES
     load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
     print(f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, load {load}")
     failed = []

@@ -10,7 +10,7 @@ import pytest
 from emulator.core.plan import Endpoint, Impairment, LinkPlan, NodePlan, Plan
 from emulator.core.units import Delay, Share
 from emulator.lab.load import Load, Program, Wait
-from emulator.lab.overload import WINDOW, Monitor, Overload, Reading, jumps, judge, outside
+from emulator.lab.overload import WINDOW, Monitor, Overload, Reading, judge, jumps, outside
 
 QUIET = Load(at=100.0, wall=5000.0, boot=100.0, cores=2, total=1000.0, steal=1.0, available=0.8, stalled=3.0)
 #: a browser that idles, and a shell whose children come and go
@@ -49,12 +49,12 @@ def test_a_busy_loop_outside_is_named() -> None:
     (found,) = judge(Reading(before), Reading(now), plan())
     assert (found.cause, found.node) == ("outside", "")
     assert found.value == pytest.approx(0.84)
-    assert found.what == "programs outside the lab used 0.84 host cores (limit 0.25): loop (pid 30) 0.80"
+    assert found.what == "programs outside the lab used 0.84 host cores (limit 0.15): loop (pid 30) 0.80"
 
 
 def test_an_idle_browser_is_no_thief() -> None:
     before = replace(QUIET, outside={BROWSER: Program(1, 7.0, 0.0, "browser")})
-    assert causes(before, later(before, outside={BROWSER: Program(1, 8.0, 0.0, "browser")})) == []
+    assert causes(before, later(before, outside={BROWSER: Program(1, 7.5, 0.0, "browser")})) == []
 
 
 def test_children_that_come_and_go_between_looks_count_once() -> None:

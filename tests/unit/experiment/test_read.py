@@ -63,6 +63,7 @@ def test_plug_in_files_are_found_beside_the_experiment(tmp_path: Path) -> None:
         (changed("  adacomp:", "  ../up:"), r"variant name '../up' must be up to 40 of"),
         (changed("seed: 3", "seed: -1"), r"small.yaml:17: .*greater than or equal to 0"),
         (changed("seed: 3", "repeats: 0"), r"small.yaml:17: .*greater than or equal to 1"),
+        (changed("seed: 3", "time_scale: fast"), r"small.yaml:17: time_scale cannot be 'fast': .*write auto, or a"),
         (changed("seed: 3", "time_scale: 0"), r"small.yaml:17: .*greater than or equal to 0.0001"),
         (changed("seed: 3", "baseline: agd"), r"baseline 'agd' is not a variant"),
         (EXPERIMENT + "x: [", r"small.yaml:\d+: this is not YAML"),

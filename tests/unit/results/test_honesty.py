@@ -135,3 +135,38 @@ def test_without_a_lab_the_block_says_what_was_not_measured(tmp_path: Path) -> N
     first = summary["variants"]["asgd"]["repeats"][0]["nodes"][1]
     assert (first["measured"], first["sent_bytes"], first["received_bytes"]) == (False, 5 * 1100, 5 * 1050)
     assert first["cpu"] == pytest.approx(5 / 50), "five steps of 1 s in 50 s"
+
+
+def overload(t: float, value: float, node: str = "controller", **changes: object) -> str:
+    fields = {
+        "cause": "outside",
+        "value": value,
+        "limit": 0.15,
+        "what": f"used {value}",
+        "fix": "end it",
+        "since": t - 2,
+    }
+    return encode(t, node, "overload", fields | changes)
+
+
+def test_an_overload_degrades_a_run_once_with_its_worst_and_its_times(tmp_path: Path) -> None:
+    block = summary_of(tmp_path, overload(5.0, 0.3), overload(6.0, 0.7), overload(7.0, 0.4))["honesty"]
+    assert block["marks"] == block["degraded"] == ["asgd: used 0.7, from 2.0 to 6.0 s (emulated); end it"]
+    (entry,) = block["overloads"]
+    assert (entry["variant"], entry["node"], entry["cause"], entry["value"]) == ("asgd", "", "outside", 0.7)
+
+
+def test_an_overload_names_its_node_and_each_node_by_itself(tmp_path: Path) -> None:
+    marks = summary_of(tmp_path, overload(5.0, 0.5, "worker-1", cause="starved"), overload(5.0, 0.3))["honesty"][
+        "marks"
+    ]
+    assert marks[0].startswith("asgd, worker-1: used 0.5, from ") and marks[1].startswith("asgd: used 0.3, from ")
+
+
+def test_what_was_over_before_the_first_pull_is_no_mark(tmp_path: Path) -> None:
+    assert summary_of(tmp_path, overload(0.5, 0.9))["honesty"]["marks"] == []
+
+
+def test_a_node_that_died_marks_a_run_but_is_not_the_hosts_fault(tmp_path: Path) -> None:
+    block = summary_of(tmp_path, encode(3.0, "worker-1", "died", {"code": 1, "signal": 0}))["honesty"]
+    assert (block["marks"], block["degraded"]) == (["asgd: node worker-1 died"], [])
