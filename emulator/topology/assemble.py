@@ -10,7 +10,6 @@ from emulator.core.errors import TopologyError, UsageError
 from emulator.core.lab_id import NAME as LAB_NAME
 from emulator.core.plan import Endpoint, LinkPlan, NodePlan, Plan
 from emulator.core.processor import ARCHITECTURES
-from emulator.devices.basis import AUTO
 from emulator.devices.caps import Asked, Caps, caps
 from emulator.devices.profile import UNLIMITED, profile
 from emulator.topology import expand, graph, line, notes, settle
@@ -139,7 +138,9 @@ def _worth(
 def _caps(one: OneNode, settled: Settled, topology: Topology, host: HostSpeed, scale: float, busy: float = 1.0) -> Caps:
     values, steps = settled.values, settled.steps
     device = _device(one, settled, topology)
-    asked = Asked(values.get("cpus"), values.get("memory"), values.get("arch", ""), values.get("calibrate", AUTO))
+    asked = Asked(
+        values.get("cpus"), values.get("memory"), values.get("arch", ""), values.get("calibrate", Asked.calibrate)
+    )
     try:
         return caps(device, host, scale, asked, busy)
     except TopologyError as error:

@@ -14,7 +14,8 @@ from emulator.cli import main
 from emulator.cli.main import app
 
 VERBS = [
-    *"up down status stats exec shell logs cp forward experiment report runs validate schema calibrate doctor isa-check".split(),
+    *"up down status stats exec shell logs cp forward experiment report runs validate schema".split(),
+    *("calibrate", "doctor", "isa-check"),
     *("link restart", "link health", "topology show", "data fetch", "data list"),
     *("images build", "images list", "images prepare"),
 ]
