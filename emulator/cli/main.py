@@ -17,6 +17,7 @@ from emulator.cli import (
     calibrate,
     cp,
     data,
+    devices,
     doctor,
     down,
     exec_,
@@ -63,6 +64,7 @@ app.command("experiment", rich_help_panel=TRAINING)(experiment.experiment)
 app.command("report", rich_help_panel=TRAINING)(report.report)
 app.command("runs", rich_help_panel=TRAINING)(runs.runs)
 app.add_typer(data.app, name="data", rich_help_panel=TRAINING)
+app.add_typer(devices.app, name="devices", rich_help_panel=FILES)
 app.command("validate", rich_help_panel=FILES)(validate.validate)
 app.add_typer(topology.app, name="topology", rich_help_panel=FILES)
 app.command("schema", rich_help_panel=FILES)(schema.schema)

@@ -96,6 +96,15 @@ class RoutePlan:
 
 
 @dataclass(frozen=True)
+class PowerPlan:
+    """Watts that a node's device draws when idle and with all of its `cores` busy."""
+
+    idle: float
+    loaded: float
+    cores: float
+
+
+@dataclass(frozen=True)
 class NodePlan:
     """A node with its caps. Switches and routers are namespaces only: device, caps and command are empty there.
 
@@ -104,6 +113,7 @@ class NodePlan:
     containers; empty = the runtime's own choice. `cpu_model` is the device's core as QEMU names it. `host_cpus` is the
     cap; `native_cpus` is set where the node's programs are for another processor than the host's, which emulates it:
     the host cores that the device is worth in the host's own programs, while the cap is only for the emulating one.
+    `power` is None where the device's watts are not known.
     """
 
     name: str
@@ -124,6 +134,7 @@ class NodePlan:
     image: str = ""
     arch: str = ""
     cpu_model: str = ""
+    power: PowerPlan | None = None
     address: IPv4Address | None = None
     interfaces: tuple[InterfacePlan, ...] = ()
     routes: tuple[RoutePlan, ...] = ()
@@ -242,6 +253,7 @@ def _node(raw: dict[str, Any]) -> NodePlan:
             "host_cpus": Share(raw["host_cpus"]),
             "native_cpus": None if raw.get("native_cpus") is None else Share(raw["native_cpus"]),
             "memory": Size(raw["memory"]),
+            "power": None if raw.get("power") is None else PowerPlan(**raw["power"]),
             "command": tuple(raw["command"]),
             "env": tuple((key, value) for key, value in raw["env"]),
             "address": None if raw["address"] is None else IPv4Address(raw["address"]),

@@ -97,7 +97,7 @@ def text(key: str, value: float) -> str:
         return f"{value / 2**30:g} GiB"
     factors = [(unit, factor) for unit, factor in quantity.shown if value >= factor] or [quantity.shown[-1]]
     unit, factor = factors[0]
-    return f"{value / factor:.4g}" + ("" if quantity is Count else f" {unit}")
+    return f"{value / factor:.5g}" + ("" if quantity is Count else f" {unit}")
 
 
 def seconds(value: float) -> str:

@@ -43,6 +43,13 @@ def seconds(value: float | None) -> str:
     return f"{value:,.0f} s" if value >= 100 else f"{value:.1f} s" if value >= 10 else f"{value:.3f} s"
 
 
+def joules(value: float | None) -> str:
+    """Energy: 12345.6 -> "12.3 kJ", 0.25 -> "0.25 J"; not known where a device's watts are not."""
+    if value is None:
+        return "not known"
+    return f"{value / 1e3:,.1f} kJ" if value >= 1e3 else f"{value:.3g} J"
+
+
 COLUMNS = (
     "variant", "learning rate", "final accuracy", "updates", "bytes to server", "bytes / update",
     "reduction / update", "reduction / accuracy", "reduction to equal accuracy", "staleness", "state",

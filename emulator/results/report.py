@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from emulator.results import figures, numbers
+from emulator.results import energy, figures, numbers
 from emulator.results.summary import summarise, traces
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def render(summary: Mapping[str, Any], plots: list[figures.Plot]) -> str:
         columns=numbers.COLUMNS,
         rows=[numbers.row(name, item) for name, item in summary["variants"].items()],
         splits=[_split(name, item) for name, item in summary["variants"].items()],
+        energy=energy.rows(summary["variants"]),
+        energy_model=energy.MODEL,
         plots=plots,
     )
 

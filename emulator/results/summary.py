@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.core.errors import ResultError
 from emulator.core.plan import Plan
 from emulator.results import honesty, trace
+from emulator.results.energy import energy_of
 from emulator.results.nodes import use_of
 
 if TYPE_CHECKING:
@@ -144,14 +145,16 @@ def _variant(
 ) -> dict[str, Any]:
     figures = [_figures(one) for one in repeats]
     means = {key: _mean([one[key] for one in figures]) for key in FIGURES}
+    uses = [use_of(plan, repeat) for repeat in repeats]
     return {
         "state": _state(means["final_accuracy"], repeats, int(experiment["repeats"])),
         **{key: item[key] for key in ("exchange", "compressor", "learning_rate", "compression")},
         **means,
         "spread": {key: _spread([one[key] for one in figures]) for key in FIGURES},
+        "energy": energy_of(uses, [repeat.updates for repeat in repeats]),
         "repeats": [
-            one | {"seed": int(experiment["seed"]) + number, "nodes": [use.as_dict() for use in use_of(plan, repeat)]}
-            for number, (one, repeat) in enumerate(zip(figures, repeats, strict=True))
+            one | {"seed": int(experiment["seed"]) + number, "nodes": [use.as_dict() for use in nodes]}
+            for number, (one, nodes) in enumerate(zip(figures, uses, strict=True))
         ],
     }
 

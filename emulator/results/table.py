@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from emulator.results import energy
 from emulator.results.numbers import COLUMNS, percent, row
 
 if TYPE_CHECKING:
@@ -39,7 +40,13 @@ def summary_table(summary: Mapping[str, Any]) -> RenderableType:
         table.add_row(*(cells[column] for column in _TITLES))
     degraded = ", degraded" if summary["honesty"]["degraded"] else ""
     head = f"{summary['name']}, run {summary['run']} ({summary['state']}{degraded})"
-    lines = [*summary["findings"], made_on(summary), *(f"MARKED: {mark}" for mark in summary["honesty"]["marks"])]
+    spent = energy.line(summary["variants"])
+    lines = [
+        *summary["findings"],
+        *([spent] if spent else []),
+        made_on(summary),
+        *(f"MARKED: {mark}" for mark in summary["honesty"]["marks"]),
+    ]
     return Group(Text(head, style="bold"), table, *(Text(line) for line in lines))
 
 

@@ -51,7 +51,10 @@ class Paced:
 
 @dataclass
 class Trace:
-    """One repeat. `t0` is the first pull, where the budget starts; `seconds` what of the budget was used."""
+    """One repeat. `t0` is the first pull, where the budget starts; `seconds` what of the budget was used.
+
+    `usage` is each node's last record, counted from the repeat's start; `usage_before` its last one before `t0`.
+    """
 
     t0: float = 0.0
     end: float | None = None
@@ -76,6 +79,7 @@ class Trace:
     sent: Counter[str] = field(default_factory=Counter)
     received: Counter[str] = field(default_factory=Counter)
     usage: dict[str, Record] = field(default_factory=dict)
+    usage_before: dict[str, Record] = field(default_factory=dict)
     traffic: dict[str, Record] = field(default_factory=dict)
     host: list[Record] = field(default_factory=list)
     health: Record | None = None
@@ -189,6 +193,13 @@ def _evaluation(trace: Trace, item: Record) -> None:
     )
 
 
+def _usage(trace: Trace, item: Record) -> None:
+    node = str(item["node"])
+    trace.usage[node] = item
+    if float(item["t"]) <= trace.t0:
+        trace.usage_before[node] = item
+
+
 def _stop(trace: Trace, item: Record) -> None:
     if "updates" in item:  # the server's, not a worker's
         trace.end = float(item["t"])
@@ -215,7 +226,7 @@ _HANDLERS: dict[str, Callable[[Trace, Record], None]] = {
     "stop": _stop,
     "lost": _lost,
     "died": lambda trace, item: trace.died.append(item),
-    "usage": lambda trace, item: trace.usage.update({str(item["node"]): item}),
+    "usage": _usage,
     "traffic": lambda trace, item: trace.traffic.update({str(item["link"]): item}),
     "host": lambda trace, item: trace.host.append(item),
     "overload": _overload,

@@ -10,7 +10,9 @@ from emulator.core.errors import TopologyError, UsageError
 from emulator.core.lab_id import NAME as LAB_NAME
 from emulator.core.plan import Endpoint, LinkPlan, NodePlan, Plan
 from emulator.core.processor import ARCHITECTURES
+from emulator.core.units import Rate
 from emulator.devices.caps import Asked, Caps, caps
+from emulator.devices.power import power
 from emulator.devices.profile import UNLIMITED, profile
 from emulator.topology import expand, graph, line, notes, settle
 from emulator.topology.model import MAX_TIME_SCALE, MIN_TIME_SCALE
@@ -51,7 +53,8 @@ def assemble(
     settler = settle.Settler(topology)
     said = {one.name: settler.settle(one) for one in nodes.values()}
     settled = {one.name: _with_arch(one, said[one.name], topology, arch) for one in nodes.values()}
-    lines = {one.name: line.settle(one, settled, document) for one in links.values()}
+    nics = _nics(nodes, settled, topology)
+    lines = {one.name: line.settle(one, settled, document, nics) for one in links.values()}
     worth = _worth([one for one in nodes.values() if one.spec.kind == "host"], settled, topology, host, scale)
     network = Network(_graph(topology, nodes, links, lines))
     return Plan(
@@ -112,6 +115,18 @@ def _device(one: OneNode, settled: Settled, topology: Topology) -> DeviceProfile
         raise TopologyError(error.what, where=where, fix=error.fix) from None
 
 
+def _nics(nodes: dict[str, OneNode], settled: dict[str, Settled], topology: Topology) -> dict[str, line.Nic]:
+    """The network ports of the hosts whose device tells how fast it is."""
+    found = {}
+    for one in nodes.values():
+        if one.spec.kind == "host":
+            device = _device(one, settled[one.name], topology)
+            nic = device.figure("nic")
+            if nic is not None:
+                found[one.name] = line.Nic(device.name, Rate(nic.value))
+    return found
+
+
 def _graph(topology: Topology, nodes: dict[str, OneNode], links: dict[str, OneLink], lines: dict[str, Line]) -> Graph:
     edges = []
     for one in links.values():
@@ -161,9 +176,10 @@ def _node(one: OneNode, settled: Settled, worth: Caps | None, network: Network) 
     if worth is None:
         return NodePlan(one.name, one.spec.kind, **base)
     values = settled.values
+    device = profile(values.get("device", UNLIMITED))
     return NodePlan(
         one.name,
-        device=values.get("device", UNLIMITED),
+        device=device.name,
         role=values.get("role", ""),
         cpus=worth.cpus,
         host_cpus=worth.host_cpus,
@@ -176,7 +192,8 @@ def _node(one: OneNode, settled: Settled, worth: Caps | None, network: Network) 
         restart=values.get("restart", "no"),
         image=values.get("image", ""),
         arch=values.get("arch", ""),
-        cpu_model=profile(values.get("device", UNLIMITED)).cpu_model,
+        cpu_model=device.cpu_model,
+        power=power(device),
         env=tuple(values.get("env", {}).items()),
         **base,
     )

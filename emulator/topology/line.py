@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from emulator.core.errors import TopologyError
 from emulator.core.plan import Impairment
@@ -14,21 +14,37 @@ from emulator.topology.model import Direction, Shape
 from emulator.topology.queue import default
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from emulator.core.yaml_file import Document, Step
     from emulator.topology.expand import OneLink
     from emulator.topology.queue import Queue
     from emulator.topology.settle import Settled
 
 
+class Nic(NamedTuple):
+    """The network port of a device: the rate of its line, each way, with Ethernet's bytes a frame."""
+
+    device: str
+    rate: Rate
+
+
 @dataclass(frozen=True)
 class OneWay:
-    """One direction, settled but for its default queue."""
+    """One direction, settled but for its default queue. `nic` is the device whose network port sets its rate."""
 
     rate: Rate | None = None
     delay: Delay = Delay(0)
     jitter: Delay = Delay(0)
     loss: Share = Share(0)
     queue: Queue | None = None
+    nic: str = ""
+
+    def within(self, nic: Nic) -> OneWay:
+        """This direction, no faster than a network port at one of its ends."""
+        if self.rate is not None and self.rate <= nic.rate:
+            return self
+        return replace(self, rate=nic.rate, nic=nic.device)
 
     def over(self, spec: Direction | Rate | None) -> OneWay:
         """This direction with what `spec` says (a bare rate says just that) laid over it."""
@@ -71,10 +87,15 @@ class Line:
         )
 
 
-def settle(link: OneLink, nodes: dict[str, Settled], document: Document) -> Line:
-    """The line of a link; raises TopologyError for what no line can do."""
+def settle(link: OneLink, nodes: dict[str, Settled], document: Document, nics: Mapping[str, Nic]) -> Line:
+    """The line of a link, no faster than the network ports of its ends (`nics`, by node, where known).
+
+    Raises TopologyError for what no line can do.
+    """
     line = Line() if link.spec.preset else _by_uplink(link, nodes, document)
     line = line.over(link.spec, link.steps, document)
+    for nic in (nics[end] for end in (link.a, link.b) if end in nics):
+        line = replace(line, up=line.up.within(nic), down=line.down.within(nic))
     for way, key in ((line.up, "up"), (line.down, "down")):
         _check(way, line, (*link.steps, key), document)
     return line
@@ -83,7 +104,8 @@ def settle(link: OneLink, nodes: dict[str, Settled], document: Document) -> Line
 def impairment(way: OneWay, line: Line, longest: Delay) -> Impairment:
     """The direction as the Plan has it; `longest` is the longest round trip that uses it."""
     queue = default(way.rate, longest) if way.queue is None else way.queue.size(way.rate, line.mtu)
-    return Impairment(way.rate, way.delay, way.jitter, way.loss, Size(queue), line.overhead)
+    overhead = max(line.overhead, presets.ETHERNET_OVERHEAD) if way.nic else line.overhead
+    return Impairment(way.rate, way.delay, way.jitter, way.loss, Size(queue), overhead)
 
 
 def _by_uplink(link: OneLink, nodes: dict[str, Settled], document: Document) -> Line:

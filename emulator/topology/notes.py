@@ -11,6 +11,7 @@ from emulator.devices.profile import UNLIMITED, profile
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from emulator.core.units import Rate
     from emulator.devices.basis import Basis
     from emulator.devices.caps import Caps
     from emulator.devices.host import HostSpeed
@@ -44,6 +45,7 @@ def of(
     if memory > host.memory:
         yield f"the nodes' memory adds up to {memory / 2**30:.1f} GiB, and this host has {host.memory / 2**30:.1f} GiB"
     yield from _other_core(settled)
+    yield from _network_ports(lines)
     open_links = [name for name, way in lines.items() if way.up.rate is None or way.down.rate is None]
     if open_links:
         yield f"{some(open_links)}: no rate is set, so nothing limits it"
@@ -52,6 +54,15 @@ def of(
     commands = [name for name in nodes if "restart" in settled[name].values and "command" not in settled[name].values]
     if commands:
         yield f"{some(commands)}: `restart` has no effect without a `command`"
+
+
+def _network_ports(lines: Mapping[str, Line]) -> Iterator[str]:
+    limited: dict[tuple[str, Rate], list[str]] = {}
+    for name, way in lines.items():
+        for one in dict.fromkeys((one.nic, one.rate) for one in (way.up, way.down) if one.nic and one.rate):
+            limited.setdefault(one, []).append(name)
+    for (device, rate), names in limited.items():
+        yield f"{some(names)}: {rate}, for the network port of {device} is no faster"
 
 
 def _other_core(settled: Mapping[str, Settled]) -> Iterator[str]:

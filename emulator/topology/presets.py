@@ -12,6 +12,8 @@ from emulator.core.units import Delay, Rate, Share
 
 WEBPAGETEST = "WebPageTest, settings/connectivity.ini.sample"
 SITESPEED = "sitespeed.io throttle, bin/index.js"
+#: bytes that a frame costs beside its IP packet: header, checksum, preamble and gap (IEEE 802.3)
+ETHERNET_OVERHEAD = 38
 COMCAST = "tylertreat/comcast, README (latency added once a round trip)"
 
 
@@ -59,7 +61,7 @@ _ALL = (
         Rate(1e9),
         Rate(1e9),
         Delay(1e-4),
-        overhead=38,
+        overhead=ETHERNET_OVERHEAD,
     ),
     Preset("unlimited", "nothing is limited, delayed or lost"),
 )
