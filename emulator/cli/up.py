@@ -65,7 +65,11 @@ def up(
         import json
 
         facts = {"lab": lab.name, "nodes": machines, "links": len(lab.plan.links), "seconds": round(took, 3)}
-        print(json.dumps(facts | {"runtime": lab.runtime.name, "link_driver": lab.links.name}))
+        print(
+            json.dumps(
+                facts | {"runtime": lab.runtime.name, "link_driver": lab.links.name, "time_scale": lab.plan.time_scale}
+            )
+        )
         return
     print(
         f"{lab.name} is up: {counted(machines, 'node')}, {counted(len(lab.plan.links), 'link')} in {took:.2f} s "

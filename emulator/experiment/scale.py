@@ -39,6 +39,7 @@ def choose(
 
     share = auto.least(lambda scale: use(scale).share, costs.USE)
     crowd = auto.least(lambda scale: use(scale).stretch, STRETCH)
+    relay = auto.least(lambda scale: use(scale).relay, costs.USE)
     usual = at(1.0)
     return auto.decided(
         at,
@@ -49,6 +50,7 @@ def choose(
                 f"workers that compute at once on {counted(have, 'core')} lengthen a compute step by "
                 f"{(use(crowd).stretch - 1) * 100:.1f} % on average",
             ),
+            auto.Need(relay, "one relay, which runs on one core, carries all messages"),
             auto.Need(Pacing(usual, cost, emulated).least_time_scale(have), "QEMU, which must keep the device's pace"),
             *auto.fast_cores(at, have),
             auto.lateness(usual),

@@ -31,7 +31,7 @@ STEAL = 0.02
 #: host cores that programs outside the lab may use
 OUTSIDE = 0.15
 #: share of the CPU time due to a node under its cap that it may lack, while it could have run for most of a window
-LACK, COULD_RUN = 0.3, 0.5
+LACK, COULD_RUN = 0.5, 0.5
 #: share of memory that must be free to use while something waits for memory for more than this share of the time
 AVAILABLE, STALLED = 0.1, 0.05
 #: bytes a second to and from swap

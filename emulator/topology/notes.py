@@ -38,7 +38,10 @@ def of(
     yield from _calibrated(settled, worth)
     total = sum(caps.host_cpus for caps in worth.values() if caps.limited)
     if total > host.cores:
-        yield f"if all nodes compute at once they ask for {total:.1f} host cores, and this host has {host.cores}"
+        yield (
+            f"if all nodes compute at once they ask for {total:.1f} host cores, and this host has {host.cores}; "
+            "`--time-scale auto` finds what it carries"
+        )
     # A node that says nothing of its memory may use the host's, and does not ask for it.
     asked = [name for name, caps in worth.items() if caps.limited or "memory" in settled[name].values]
     memory = sum(worth[name].memory for name in asked)

@@ -131,7 +131,7 @@ def monitored(thief: list[float], last: bool = False) -> list[list[str]]:
 
 
 def test_a_blip_is_no_overload_and_a_window_is_enough() -> None:
-    assert monitored([0, 0, 1.0, 0, 0, 0, 0, 0]) == [[]] * 8
+    assert monitored([0, 0, 0.5, 0, 0, 0, 0, 0]) == [[]] * 8
     assert monitored([1.0] * 7)[int(WINDOW) - 2 :] == [[], ["outside"], ["outside"], ["outside"]]
 
 
