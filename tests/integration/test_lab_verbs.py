@@ -187,3 +187,19 @@ def test_two_labs_do_not_see_each_other(lab: str, tmp_path: Path) -> None:
     finally:
         emu("down", other)
     assert emu("exec", "-l", lab, "worker-1", "--", "hostname").stdout == "worker-1\n"
+
+
+def test_a_node_that_ran_out_of_memory_is_named_with_what_it_held_and_its_cap(tmp_path: Path) -> None:
+    name = f"it-{os.getpid()}-memory"
+    file = tmp_path / "memory.yaml"
+    file.write_text(f"name: {name}\nnodes:\n  small: {{device: rpi-4, memory: 64 MiB, command: sleep 60}}\n")
+    told = "small ran out of memory: the kernel ended 1 program there (it held up to 64 MiB of 64 MiB); give it more"
+    emu("up", str(file), "--runtime", "embedded")
+    try:
+        hungry = emu("exec", "-l", name, "small", "--", "python3", "-c", "bytearray(200 << 20)", check=False)
+        assert hungry.returncode == 137 and told in hungry.stderr
+        (node,) = json.loads(emu("status", name, "--json").stdout)["nodes"]
+        assert node["state"] == "up, out of memory" and node["why"].startswith(told)
+        assert told in emu("logs", "-l", name, "small").stderr
+    finally:
+        emu("down", name)

@@ -6,6 +6,7 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.errors import RuntimeFailure
+from emulator.core.words import mebibytes
 from emulator.runtimes.docker import container, engine
 
 if TYPE_CHECKING:
@@ -42,17 +43,19 @@ def reason(client: APIClient, node: str, found: NodeState, oom_kills: int = 0) -
             "its container was started anew, and has no cables", where=node, fix="take the lab down and up again"
         )
     words = f"it said: {said}" if said else "it said nothing"
-    return RuntimeFailure(f"its container ended with {_status(state, oom_kills)} ({words})", where=node, fix=_FIX)
+    return RuntimeFailure(
+        f"its container ended with {_status(state, oom_kills, found.memory)} ({words})", where=node, fix=_FIX
+    )
 
 
-def _status(state: dict[str, Any], oom_kills: int) -> str:
+def _status(state: dict[str, Any], oom_kills: int, cap: int) -> str:
     """The exit status, with what it stands for. The engine's own flag alone misses what `emu exec` started."""
     code = int(state["ExitCode"])
     notes = []
     if code - 128 in set(signal.Signals):
         notes.append(signal.Signals(code - 128).name)
     if oom_kills or state.get("OOMKilled"):
-        notes.append("out of memory")
+        notes.append(f"out of memory at its cap of {mebibytes(cap)}" if cap else "out of memory")
     if state.get("Error"):
         notes.append(" ".join(str(state["Error"]).split())[:200])
     return f"exit status {code}" + (f", {', '.join(notes)}" if notes else "")

@@ -44,7 +44,7 @@ def test_a_clean_run_has_no_marks_and_all_facts(tmp_path: Path) -> None:
         ({"unasked": 3}, "6 packets were dropped that nobody asked to drop"),
         ({"restarts": 1}, "restarted 1 times"),
         ({"lateness_p99": 0.01}, "1 % of packets came 50.0 ms or more too late"),
-        ({"oom_kills": 1}, "asgd: server ran out of memory"),
+        ({"oom_kills": 1}, "asgd: server ran out of memory: the kernel ended 1 program there (it held up to 19 MiB of"),
     ],
 )
 def test_what_spoils_a_run_marks_it(tmp_path: Path, changes: dict[str, Any], mark: str) -> None:
