@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from emulator.core.processes import cpu_seconds, programs
 
 #: Cores that others may use, and that a hypervisor may take, while a host counts as quiet. A desktop's background
 #: and a monitor's sampling come to less; a busy loop is a whole core. Steal is a share of each core's time.
@@ -27,7 +30,7 @@ class Use:
         """Who makes this host busy, or ""."""
         said: list[str] = []
         if self.cores > OTHERS:
-            said += self.processes or (f"processes that have ended used {self.cores:.2f} of a core",)
+            said += self.processes or (f"many processes use {self.cores:.2f} of a core in all",)
         if self.steal > STEAL * cores:
             said.append(f"the hypervisor gave {self.steal:.2f} cores' time to other guests")
         return ", ".join(said)
@@ -36,70 +39,32 @@ class Use:
 class Watch:
     """Watches others' use of the CPU from now on; this process and its descendants are not others."""
 
-    def __init__(self, proc: Path = Path("/proc")) -> None:
-        self._proc = proc
-        self._start = self._read()
+    def __init__(self) -> None:
+        self._at, (_, self._stolen) = time.monotonic(), cpu_seconds()
+        self._programs = programs(set())
 
     def use(self) -> Use:
-        """What others used since the start."""
-        before, after = self._start, self._read()
-        seconds = max(1e-3, after.at - before.at)
-        others = (after.used - before.used) - (after.ours - before.ours)
-        mine = _family(after)
-        hungry = []
-        for pid, one in after.processes.items():
-            earlier = before.processes.get(pid)
-            # One that began later: all of its time; its number may have been another's.
-            known = earlier.ticks if earlier is not None and earlier.ticks <= one.ticks else 0
-            share = (one.ticks - known) / _HZ / seconds
-            if pid not in mine and share > NAMED:
-                hungry.append((share, f"{one.name} (pid {pid}) uses {share:.2f} of a core"))
-        names = tuple(text for _, text in sorted(hungry, reverse=True)[:3])
-        return Use(max(0.0, others) / seconds, (after.stolen - before.stolen) / seconds, names)
-
-    def _read(self) -> _Reading:
-        # user nice system idle iowait irq softirq steal; guests' time is counted in user and nice already
-        fields = (self._proc / "stat").read_text(encoding="ascii").partition("\n")[0].split()[1:9]
-        user, nice, system, _, _, irq, soft, steal = (int(field) / _HZ for field in [*fields, *"00000000"][:8])
-        processes = {}
-        for entry in self._proc.iterdir():
-            if entry.name.isdigit() and (one := _process(entry / "stat")) is not None:
-                processes[int(entry.name)] = one
-        return _Reading(time.monotonic(), user + nice + system + irq + soft, steal, sum(os.times()[:4]), processes)
+        """What others used since the start; what has ended meanwhile is not seen."""
+        seconds, stolen = max(1e-3, time.monotonic() - self._at), cpu_seconds()[1] - self._stolen
+        after = programs(set())
+        mine = _family({pid: one.parent for (pid, _), one in after.items()})
+        used = 0.0
+        named = []
+        for (pid, start), one in after.items():
+            if pid in mine:
+                continue
+            before = self._programs.get((pid, start))
+            share = (one.own - (before.own if before else 0.0)) / seconds
+            used += share
+            if share > NAMED:
+                named.append((share, f"{one.name} (pid {pid}) uses {share:.2f} of a core"))
+        return Use(used, stolen / seconds, tuple(text for _, text in sorted(named, reverse=True)[:3]))
 
 
-_HZ = os.sysconf("SC_CLK_TCK")
-
-
-@dataclass(frozen=True)
-class _Process:
-    name: str
-    parent: int
-    ticks: int
-
-
-@dataclass(frozen=True)
-class _Reading:
-    at: float
-    used: float
-    stolen: float
-    ours: float
-    processes: dict[int, _Process]
-
-
-def _process(stat: Path) -> _Process | None:
-    try:
-        head, _, tail = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")
-    except OSError:
-        return None  # it has ended
-    fields = tail.split()
-    return _Process(head.partition("(")[2], int(fields[1]), int(fields[11]) + int(fields[12]))
-
-
-def _family(reading: _Reading) -> set[int]:
+def _family(parents: Mapping[int, int]) -> set[int]:
     """This process and those that it started, by what they say of their parents."""
     mine = {os.getpid()}
-    while found := {pid for pid, one in reading.processes.items() if one.parent in mine} - mine:
+    while found := {pid for pid, parent in parents.items() if parent in mine} - mine:
         mine |= found
     return mine
 

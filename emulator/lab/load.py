@@ -15,20 +15,9 @@ from typing import NamedTuple
 from emulator.core import marks
 from emulator.core.clock import RealClock, epoch
 from emulator.core.lab_id import LabId
+from emulator.core.processes import Program, cpu_seconds, programs
 
-_TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-#: the process that the kernel's own threads are children of
-_KTHREADD = 2
-
-
-class Program(NamedTuple):
-    """A process of the host: its parent, CPU seconds of itself and of its children that have ended, and its name."""
-
-    parent: int
-    own: float
-    children: float
-    name: str
 
 
 class Wait(NamedTuple):
@@ -65,7 +54,7 @@ def look(lab: LabId, groups: Mapping[str, Path]) -> Load:
     out, for a monitor must not stop what it watches."""
     nodes = {node: _members(group) for node, group in groups.items()}
     ours = {pid for pids in nodes.values() for pid in pids} | set(_members(marks.mark_root() / lab.cgroup))
-    total, steal = _cpu()
+    total, steal = cpu_seconds()
     return Load(
         at=RealClock().now(),
         wall=epoch(),
@@ -73,7 +62,7 @@ def look(lab: LabId, groups: Mapping[str, Path]) -> Load:
         cores=os.cpu_count() or 1,
         total=total,
         steal=steal,
-        outside=_programs(ours | {os.getpid()}),
+        outside=programs(ours | {os.getpid()}),
         threads={node: _waits(pids) for node, pids in nodes.items()},
         available=_available(),
         stalled=_stalled(),
@@ -89,33 +78,6 @@ def _members(group: Path) -> list[int]:
             found += map(int, Path(directory, "cgroup.procs").read_text().split())
         except (OSError, ValueError):
             continue
-    return found
-
-
-def _cpu() -> tuple[float, float]:
-    # user nice system idle iowait irq softirq steal; guests are counted in user and nice already
-    fields = [int(field) for field in Path("/proc/stat").read_text().partition("\n")[0].split()[1:9]]
-    return sum(fields) / _TICK, fields[7] / _TICK
-
-
-def _programs(but: set[int]) -> dict[tuple[int, int], Program]:
-    """All processes but these and the kernel's own."""
-    found = {}
-    for entry in (path.name for path in Path("/proc").iterdir() if path.name.isdigit()):
-        if int(entry) in but:
-            continue
-        try:
-            with open(f"/proc/{entry}/stat", "rb", buffering=0) as file:
-                head, _, tail = file.read(1024).decode(errors="replace").rpartition(")")
-        except OSError:
-            continue  # it has ended meanwhile
-        fields = tail.split()
-        parent = int(fields[1])
-        if parent == _KTHREADD or int(entry) == _KTHREADD:
-            continue
-        user, system, child_user, child_system = map(int, fields[11:15])
-        program = Program(parent, (user + system) / _TICK, (child_user + child_system) / _TICK, head.partition("(")[2])
-        found[int(entry), int(fields[19])] = program
     return found
 
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from emulator.core.plan import Plan
+    from emulator.core.processes import Program
     from emulator.lab.lab import Lab, LabStats
-    from emulator.lab.load import Load, Program, Wait
+    from emulator.lab.load import Load, Wait
 
 #: real seconds that are judged together, and the least that are judged at all
 WINDOW, LEAST = 5.0, 0.5

@@ -186,7 +186,7 @@ def test_a_battery_and_a_varying_clock_are_warned_of(tmp_path: Path) -> None:
 def test_a_hypervisor_that_takes_time_is_named() -> None:
     assert quiet.Use(0.01, 0.3).why_busy(2) == "the hypervisor gave 0.30 cores' time to other guests"
     assert quiet.Use(0.1, 0.05).why_busy(2) == ""
-    assert quiet.Use(0.9, 0.0).why_busy(2) == "processes that have ended used 0.90 of a core"
+    assert quiet.Use(0.9, 0.0).why_busy(2) == "many processes use 0.90 of a core in all"
 
 
 def test_every_kernel_without_torch_measures_and_says_what_it_did() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from emulator.core.plan import Endpoint, Impairment, LinkPlan, NodePlan, Plan
+from emulator.core.processes import Program
 from emulator.core.units import Delay, Share
-from emulator.lab.load import Load, Program, Wait
+from emulator.lab.load import Load, Wait
 from emulator.lab.overload import WINDOW, Monitor, Overload, Reading, judge, jumps, outside
 
 QUIET = Load(at=100.0, wall=5000.0, boot=100.0, cores=2, total=1000.0, steal=1.0, available=0.8, stalled=3.0)
