@@ -20,11 +20,19 @@ class Program(NamedTuple):
     name: str
 
 
-def cpu_seconds() -> tuple[float, float]:
-    """CPU seconds of all cores since boot, idle ones included, and those of them that a hypervisor gave to others."""
+class Cpu(NamedTuple):
+    """CPU seconds of all cores since boot: in all, those that were idle, and those that a hypervisor gave to others."""
+
+    total: float
+    idle: float
+    steal: float
+
+
+def cpu_seconds() -> Cpu:
+    """The host's, now."""
     # user nice system idle iowait irq softirq steal; guests are counted in user and nice already
     fields = [int(field) for field in Path("/proc/stat").read_text().partition("\n")[0].split()[1:9]]
-    return sum(fields) / _TICK, fields[7] / _TICK
+    return Cpu(sum(fields) / _TICK, (fields[3] + fields[4]) / _TICK, fields[7] / _TICK)
 
 
 def programs(but: set[int]) -> dict[tuple[int, int], Program]:

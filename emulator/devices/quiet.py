@@ -30,7 +30,7 @@ class Use:
         """Who makes this host busy, or ""."""
         said: list[str] = []
         if self.cores > OTHERS:
-            said += self.processes or (f"many processes use {self.cores:.2f} of a core in all",)
+            said += self.processes or (f"programs that run for a moment use {self.cores:.2f} of a core in all",)
         if self.steal > STEAL * cores:
             said.append(f"the hypervisor gave {self.steal:.2f} cores' time to other guests")
         return ", ".join(said)
@@ -40,25 +40,24 @@ class Watch:
     """Watches others' use of the CPU from now on; this process and its descendants are not others."""
 
     def __init__(self) -> None:
-        self._at, (_, self._stolen) = time.monotonic(), cpu_seconds()
+        self._at, self._cpu, self._own = time.monotonic(), cpu_seconds(), sum(os.times()[:4])
         self._programs = programs(set())
 
     def use(self) -> Use:
-        """What others used since the start; what has ended meanwhile is not seen."""
-        seconds, stolen = max(1e-3, time.monotonic() - self._at), cpu_seconds()[1] - self._stolen
-        after = programs(set())
+        """What others used since the start, those that have ended too; children of ours must have been waited for."""
+        seconds = max(1e-3, time.monotonic() - self._at)
+        cpu, after = cpu_seconds(), programs(set())
+        steal = cpu.steal - self._cpu.steal
+        used = (cpu.total - self._cpu.total) - (cpu.idle - self._cpu.idle) - steal
+        others = max(0.0, used - (sum(os.times()[:4]) - self._own))
         mine = _family({pid: one.parent for (pid, _), one in after.items()})
-        used = 0.0
         named = []
         for (pid, start), one in after.items():
-            if pid in mine:
-                continue
             before = self._programs.get((pid, start))
             share = (one.own - (before.own if before else 0.0)) / seconds
-            used += share
-            if share > NAMED:
+            if pid not in mine and share > NAMED:
                 named.append((share, f"{one.name} (pid {pid}) uses {share:.2f} of a core"))
-        return Use(used, stolen / seconds, tuple(text for _, text in sorted(named, reverse=True)[:3]))
+        return Use(others / seconds, steal / seconds, tuple(text for _, text in sorted(named, reverse=True)[:3]))
 
 
 def _family(parents: Mapping[int, int]) -> set[int]:

@@ -54,14 +54,14 @@ def look(lab: LabId, groups: Mapping[str, Path]) -> Load:
     out, for a monitor must not stop what it watches."""
     nodes = {node: _members(group) for node, group in groups.items()}
     ours = {pid for pids in nodes.values() for pid in pids} | set(_members(marks.mark_root() / lab.cgroup))
-    total, steal = cpu_seconds()
+    cpu = cpu_seconds()
     return Load(
         at=RealClock().now(),
         wall=epoch(),
         boot=time.clock_gettime(time.CLOCK_BOOTTIME),
         cores=os.cpu_count() or 1,
-        total=total,
-        steal=steal,
+        total=cpu.total,
+        steal=cpu.steal,
         outside=programs(ours | {os.getpid()}),
         threads={node: _waits(pids) for node, pids in nodes.items()},
         available=_available(),

@@ -167,6 +167,13 @@ def test_somebody_else_on_the_cpu_is_named_and_a_process_of_ours_is_not() -> Non
     assert f"(pid {ours.pid})" not in named
 
 
+def test_programs_that_run_for_a_moment_are_counted_though_none_is_there_to_be_named() -> None:
+    watch = quiet.Watch()
+    many = '{ for i in $(seq 40); do "$0" -S -c "sum(range(10**6))"; done; } &'  # the shell ends, its loop stays
+    subprocess.run(["sh", "-c", many, sys.executable], stdout=subprocess.PIPE, check=True)  # to the end of the loop
+    assert watch.use().cores > quiet.OTHERS
+
+
 def test_a_battery_and_a_varying_clock_are_warned_of(tmp_path: Path) -> None:
     assert quiet.warnings(tmp_path) == []
     for name, text in {
@@ -186,7 +193,7 @@ def test_a_battery_and_a_varying_clock_are_warned_of(tmp_path: Path) -> None:
 def test_a_hypervisor_that_takes_time_is_named() -> None:
     assert quiet.Use(0.01, 0.3).why_busy(2) == "the hypervisor gave 0.30 cores' time to other guests"
     assert quiet.Use(0.1, 0.05).why_busy(2) == ""
-    assert quiet.Use(0.9, 0.0).why_busy(2) == "many processes use 0.90 of a core in all"
+    assert quiet.Use(0.9, 0.0).why_busy(2) == "programs that run for a moment use 0.90 of a core in all"
 
 
 def test_every_kernel_without_torch_measures_and_says_what_it_did() -> None:
