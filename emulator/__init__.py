@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from emulator.core.version import VERSION
+
 if TYPE_CHECKING:
     from emulator.core.errors import EmuError
     from emulator.experiment import run_experiment
     from emulator.lab import Lab
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = ["EmuError", "Lab", "run_experiment"]
 
 

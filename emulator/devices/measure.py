@@ -16,8 +16,8 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from emulator import __version__
 from emulator.core.errors import DeviceError, HostError, UsageError
+from emulator.core.version import VERSION
 from emulator.devices import cores, folders, machine, profile_file, storage
 from emulator.devices.figures import KINDS, text
 
@@ -85,7 +85,7 @@ def run(out: Path, *, title: str = "", seconds: float = 2.0, interface: str = ""
 def take(title: str, seconds: float, interface: str, folder: Path) -> Taken:
     """Measure everything; `folder` is where the storage is measured."""
     taken = Taken(title or machine.model() or "a board", left_out=dict(NOT_TAKEN))
-    source = f"measured on the board by emu {__version__}, {date.today().isoformat()}, Linux {os.uname().release}"
+    source = f"measured on the board by emu {VERSION}, {date.today().isoformat()}, Linux {os.uname().release}"
     for key, (value, how) in machine.figures().items():
         taken.figures[key] = {"value": value, "source": f"{source}: {how}", "conditions": {}}
     for key in ("clock", "memory", "l1d", "l1i", "l2", "l3"):
@@ -218,7 +218,7 @@ def _written(key: str, value: float) -> str:
 
 def _carried(taken: Taken) -> Mapping[str, Any]:
     return {
-        "emu": __version__,
+        "emu": VERSION,
         "title": taken.title,
         "machine": os.uname().machine,
         "kernel": os.uname().release,
