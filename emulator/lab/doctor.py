@@ -89,7 +89,8 @@ def _arm64() -> Check:
     from emulator.devices.profile import names, profile
     from emulator.runtimes import binfmt
 
-    devices = {name: core for name in names() if (core := profile(name).cpu_model)}
+    known = [profile(name) for name in names()]
+    devices = {one.name: one.cpu_model for one in known if one.cpu_model and not one.extends}
     if host_arch() == "arm64":
         here = cores.of_host()
         alike = [name for name, core in devices.items() if here == (core,)]
@@ -99,9 +100,9 @@ def _arm64() -> Check:
         return Check("arm64 nodes", "note", f"{fact}: no device's core, so it may take what a device does not")
     for problem in binfmt.problems("arm64"):
         return Check("arm64 nodes", "note", f"do not run: {problem.fact}", problem.fix)
-    found, known = binfmt.entry("arm64"), binfmt.cores("arm64")
+    found, has = binfmt.entry("arm64"), binfmt.cores("arm64")
     by = f"run by {binfmt.version('arm64')}" + (f" ({found.path.name}, flags {found.flags})" if found else "")
-    lacking = [f"{core} ({name})" for name, core in devices.items() if core not in known]
+    lacking = [f"{core} ({name})" for name, core in devices.items() if core not in has]
     if lacking:
         return Check("arm64 nodes", "note", f"{by}, without {', '.join(lacking)}", "install a newer qemu-user-static")
     return Check("arm64 nodes", "ok", f"{by}, as {', '.join(sorted(set(devices.values())))}")

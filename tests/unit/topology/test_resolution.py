@@ -253,7 +253,7 @@ def test_notes_tell_what_was_assumed() -> None:
     text = "\n".join(plan.notes)
     assert "ask for 16.0 host cores, and this host has 4" in text
     assert "memory adds up to 160.0 GiB" in text
-    assert "a-1--s, a-2--s, a-3--s and 37 more: no rate is set" in text
+    assert "a-1--s, a-2--s, a-3--s and 37 more: 1 Gbit/s, for the network port of rpi-4 is no faster" in text
     assert "s: too many neighbours to set" in text
     assert "`restart` has no effect without a `command`" in text
 
