@@ -37,6 +37,8 @@ LACK, COULD_RUN = 0.5, 0.5
 AVAILABLE, STALLED = 0.1, 0.05
 #: bytes a second to and from swap
 SWAP = 1 << 20
+#: the process that takes over orphans
+_INIT = 1
 #: seconds by which the wall clock may be set, by which the host may have slept, and by which a reading may be late
 SET, SLEPT, STOOD = 0.5, 0.1, 3.0
 
@@ -178,17 +180,22 @@ def _outside(a: Load, b: Load, seconds: float) -> Iterator[Overload]:
 def outside(a: Mapping[tuple[int, int], Program], b: Mapping[tuple[int, int], Program]) -> dict[int, float]:
     """CPU seconds of each process outside between two looks, that of short-lived children with the parent's.
 
-    A child that has ended is in its parent's `children` with all it ever used; what was seen of it before is taken off.
+    A child that has ended is in its parent's `children` with all it ever used, its own children included, and theirs;
+    what was seen of them before is taken off where it arrived: at the nearest ancestor that lives. What init
+    inherits is left out: nobody can say whose it was.
     """
     used: defaultdict[int, float] = defaultdict(float)
     seen: defaultdict[int, float] = defaultdict(float)
-    for key, program in a.items():
-        if key not in b:
-            seen[program.parent] += program.own + program.children
+    ended = {key[0]: program for key, program in a.items() if key not in b}
+    for program in ended.values():
+        ancestor = program.parent
+        while ancestor in ended:
+            ancestor = ended[ancestor].parent
+        seen[ancestor] += program.own + program.children
     for key, program in b.items():
         before = a.get(key)
         used[key[0]] += program.own - (before.own if before else 0.0)
-        if before:
+        if before and key[0] != _INIT:
             used[key[0]] += max(0.0, program.children - before.children - seen[key[0]])
     return {pid: cpu for pid, cpu in used.items() if cpu > 0}
 

@@ -70,6 +70,17 @@ def test_a_child_that_nobody_waits_for_takes_nothing_back() -> None:
     assert outside(before, {SHELL: Program(1, 1.5, 0.0, "sh")}) == {20: pytest.approx(0.5)}
 
 
+def test_a_whole_family_that_ends_is_no_new_use_of_its_ancestor() -> None:
+    before = {
+        SHELL: Program(1, 1.0, 0.0, "sh"),
+        (21, 3): Program(20, 0.0, 0.0, "make"),
+        (22, 4): Program(21, 9.0, 0.0, "cc"),
+    }
+    assert outside(before, {SHELL: Program(1, 1.0, 9.5, "sh")}) == {20: pytest.approx(0.5)}
+    orphan = {(1, 0): Program(0, 0.0, 3.0, "init"), (23, 5): Program(1, 9.0, 0.0, "job")}
+    assert outside(orphan, {(1, 0): Program(0, 0.0, 12.0, "init")}) == {}
+
+
 def starved(ran: float, waited: float, got: float) -> list[Overload]:
     before = Reading(replace(QUIET, threads={"w": {7: Wait(1.0, 1.0)}}), {"w": 10.0})
     now = later(before.load, threads={"w": {7: Wait(1.0 + ran, 1.0 + waited)}})
