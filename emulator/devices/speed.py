@@ -41,9 +41,10 @@ class Speed:
     def core(self, threads: int, busy: float, cores: int) -> float:
         """The rate of each core for one program of so many threads, while `busy` cores (with its own) are in use.
 
-        In between what was measured (1 and all cores) it is taken to be linear.
+        In between what was measured (1 and all cores) it is taken to be linear. What was measured on a busy host tells
+        only of one core: there the best round stands, but threads that wait for each other came out 5 times too slow.
         """
-        if cores < 2:
+        if cores < 2 or self.busy:
             return self.one
         share = (min(cores, max(threads, busy, 1.0)) - 1) / (cores - 1)
         together = min(1.0, self.all / (cores * self.loaded))

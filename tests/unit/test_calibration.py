@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -236,3 +237,5 @@ def test_cores_for_a_rate_grow_with_it_and_go_beyond_the_host() -> None:
     assert needed[1] == pytest.approx(0.5)
     assert needed[4:] == [pytest.approx(2.0), pytest.approx(4.0)]
     assert Speed.plain(10e9, 1).cpus(30e9, 1) == pytest.approx(3.0)
+    busy = replace(speed, loaded=10e9, all=5e9, busy="somebody")
+    assert busy.cpus(40e9, 2) == pytest.approx(1.0), "only the one core's figure holds on a busy host"
