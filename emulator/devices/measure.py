@@ -202,18 +202,13 @@ def as_yaml(taken: Taken) -> str:
         figure = taken.figures.get(key)
         if figure is None:
             continue
-        lines += [f"{key}:", f"  value: {_written(key, figure['value'])}", f"  source: {json.dumps(figure['source'])}"]
+        lines += [f"{key}:", f"  value: {text(key, figure['value'])}", f"  source: {json.dumps(figure['source'])}"]
         if figure.get("derived"):
             lines.append(f"  derived: {json.dumps(figure['derived'])}")
         if figure["conditions"]:
             lines.append(f"  conditions: {json.dumps(figure['conditions'])}")
     lines += ["", "# Left out:"] + [f"#   {key}: {why}" for key, why in taken.left_out.items()]
     return "\n".join(lines) + "\n"
-
-
-def _written(key: str, value: float) -> str:
-    quantity = KINDS[key].quantity
-    return f"{value:g}" if key == "cores" else str(quantity(float(f"{value:.6g}") if value > 1e6 else value))
 
 
 def _carried(taken: Taken) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from emulator.cli.main import app
 
 VERBS = [
     *"up down status stats exec shell logs cp forward experiment report runs validate schema".split(),
-    *"calibrate doctor isa-check devices".split(),
+    *"calibrate doctor isa-check".split(),
     *("devices show", "devices measure"),
     *("link restart", "link health", "topology show", "data fetch", "data list"),
     *("images build", "images list", "images prepare"),
