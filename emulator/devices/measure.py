@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.core.errors import DeviceError, HostError, UsageError
 from emulator.core.version import VERSION
-from emulator.devices import cores, folders, machine, profile_file, storage
-from emulator.devices.figures import KINDS, text
+from emulator.devices import checks, cores, folders, machine, storage
+from emulator.devices.figures import KINDS, Figure, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -70,11 +70,10 @@ def run(out: Path, *, title: str = "", seconds: float = 2.0, interface: str = ""
     taken = take(title, seconds, interface, out.resolve().parent)
     _write(readings_file, json.dumps(_carried(taken), indent=1) + "\n")
     _say(f"{readings_file}: all readings")
-    profile_text = as_yaml(taken)
-    problem = next((one for one in profile_file.problems(profile_text, str(out))), None)
-    if problem is not None:
-        raise problem
-    _write(out, profile_text)
+    # Not by reading the text again: a board need not have a reader of YAML.
+    for _, what, fix in checks.contradictions(_figures(taken), ()):
+        raise DeviceError(what, where=str(readings_file), fix=fix)
+    _write(out, as_yaml(taken))
     for key, figure in taken.figures.items():
         _say(f"{KINDS[key].meaning}: {text(key, figure['value'])}")
     for key, why in taken.left_out.items():
@@ -190,6 +189,10 @@ def _storage(taken: Taken, folder: Path, seconds: float, source: str) -> None:
     for key in names:
         how = "random 4 KiB, one at a time" if key.endswith("4k") else "sequential, 1 MiB blocks"
         taken.figures[key] = {"value": found[key], "source": source, "conditions": {"access": f"{how}, O_DIRECT"}}
+
+
+def _figures(taken: Taken) -> dict[str, Figure]:
+    return {key: Figure(one["value"], KINDS[key].unit, one["source"]) for key, one in taken.figures.items()}
 
 
 def as_yaml(taken: Taken) -> str:

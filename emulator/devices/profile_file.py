@@ -12,7 +12,7 @@ from emulator.devices.figures import KINDS, Figure, ThermalStep, TrainingFigure
 from emulator.devices.units import Celsius, Count, Frequency
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from emulator.core.yaml_file import Document, Step
@@ -44,22 +44,6 @@ class ProfileFile:
 def read(path: Path) -> ProfileFile:
     """Read a profile; raises DeviceError with file, line and remedy."""
     return _Reader(document(path)).read()
-
-
-def problems(text: str, path: str) -> Iterator[DeviceError]:
-    """What is wrong with a profile's text that extends nothing; `path` is what errors call it."""
-    from emulator.core.yaml_file import parse
-    from emulator.devices.checks import contradictions
-
-    document = parse(text, path)
-    try:
-        said = _Reader(document).read()
-    except DeviceError as error:
-        yield error
-        return
-    figures = {key: figure for key, figure in said.figures.items() if figure is not None}
-    for key, what, fix in contradictions(figures, said.thermal or ()):
-        yield DeviceError(what, where=document.where(key), fix=fix)
 
 
 def document(path: Path) -> Document:

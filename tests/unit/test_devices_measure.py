@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -62,8 +63,12 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_board_becomes_a_device_that_a_topology_can_name(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    measure.run(board / "my-pi.yaml", seconds=0.05)
+def test_a_board_becomes_a_device_that_a_topology_can_name(
+    board: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as bare:
+        bare.setitem(sys.modules, "ruamel.yaml", None)  # a board need not have it
+        measure.run(board / "my-pi.yaml", seconds=0.05)
     device = profile("my-pi")
     value = {key: figure.value for key, figure in device.figures.items()}
     assert device.title == "Raspberry Pi 4 Model B Rev 1.4"
@@ -107,6 +112,12 @@ def test_figures_that_contradict_keep_the_readings_and_write_no_profile(
     with pytest.raises(DeviceError, match="more than 4 cores"):
         measure.run(board / "my-pi.yaml", seconds=0.05)
     assert [path.name for path in board.iterdir()] == ["my-pi.json"]
+
+
+def test_the_program_of_a_board_imports_nothing_but_pythons_own_and_numpy() -> None:
+    code = "import sys, emulator.devices.measure; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"ruamel", "pydantic", "typer", "rich", "torch", "jinja2", "msgpack", "zmq"} & set(loaded)
 
 
 @pytest.mark.parametrize(
