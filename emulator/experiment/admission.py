@@ -78,17 +78,31 @@ def admit(found: Admission, plan: Plan, force: bool = False) -> str | None:
     return f"warning: expected use is {found}; {remedy}"
 
 
+def cycles(variants: Sequence[Variant], cost: StepCost) -> dict[str, float]:
+    """Host CPU seconds of a worker's whole cycle, by variant: gradient, selection, and a pull's and a push's messages."""
+    return {variant.name: _gradient(cost) + sum(_sizes(variant, cost)) * costs.ENDPOINT for variant in variants}
+
+
+def _gradient(cost: StepCost) -> float:
+    return cost.step_seconds + cost.parameters * SELECT
+
+
+def _sizes(variant: Variant, cost: StepCost) -> tuple[int, int]:
+    """Bytes of a pull and of a push."""
+    down = cost.parameters * BYTES_PER_PARAMETER
+    return down, down if _dense(variant) else max(1, int(cost.parameters * variant.compression)) * BYTES_PER_ENTRY
+
+
 def _estimate(plan: Plan, variant: Variant, cost: StepCost, cores: int, pacing: Pacing) -> Admission:
     server = next(node for node in plan.machines if node.role == SERVER)
     workers = [node for node in plan.machines if node.role == WORKER]
-    down = cost.parameters * BYTES_PER_PARAMETER
-    up = down if _dense(variant) else max(1, int(cost.parameters * variant.compression)) * BYTES_PER_ENTRY
+    down, up = _sizes(variant, cost)
     busy = serving = cables = 0.0
     computing: list[Computing] = []
     for worker in workers:
         there, back = path(plan, server.name, worker.name), path(plan, worker.name, server.name)
         emulated = pacing.step(worker, variant.name)
-        gradient = emulated.host if emulated else cost.step_seconds + cost.parameters * SELECT
+        gradient = emulated.host if emulated else _gradient(cost)
         step = gradient + (down + up) * costs.ENDPOINT
         # Real seconds: the network runs at the time scale, and the cap has it in already.
         network = plan.time_scale * (_seconds(there, down) + _seconds(back, up))

@@ -157,7 +157,7 @@ def _admit(
     """Measure a step, choose the time scale where Plans `at` several are given, estimate the use, and refuse or warn;
     returns the Plan, what of it belongs into run.json, and the paces."""
     from emulator.experiment import pace, scale
-    from emulator.experiment.admission import admit, estimate
+    from emulator.experiment.admission import admit, cycles, estimate
     from emulator.experiment.probe import measure
 
     emulated = {}
@@ -176,7 +176,8 @@ def _admit(
     admission = estimate(plan, found.variants, cost, pacing=pacing)
     warning = admit(admission, plan, wanted.force)
     watch.note(warning or f"expected use: {admission}")
-    return plan, {"admission": str(admission), "step_seconds": cost.step_seconds, "pacing": said}, pacing
+    measured = {"step_seconds": cost.step_seconds, "cycle_seconds": cycles(found.variants, cost)}
+    return plan, {"admission": str(admission), "pacing": said} | measured, pacing
 
 
 def _engine(

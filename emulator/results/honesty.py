@@ -201,9 +201,12 @@ def _others(
     marks = list(facts.get("marks", []))
     compute = measured["compute"] or {"measured": {}}
     for name, seconds in compute["measured"].items():
-        late = (seconds - compute["expected"]) * plan.time_scale
-        if seconds > STARVED * compute["expected"] and late > STARVED_SECONDS:
-            times = f"{seconds / compute['expected']:.1f} times"
+        # While it computes, a node also pays for the messages before and after out of its cap.
+        allowed = compute["expected"] * facts.get("cycle_seconds", {}).get(name, 0.0) / facts["step_seconds"]
+        allowed = max(compute["expected"], allowed)
+        late = (seconds - allowed) * plan.time_scale
+        if seconds > STARVED * allowed and late > STARVED_SECONDS:
+            times = f"{seconds / allowed:.1f} times"
             marks.append(f"{name}: a compute step took {times} what the workers' caps allow on an idle host")
     if relay and relay["restarts"]:
         marks.append(f"the link driver's process was restarted {relay['restarts']} times")

@@ -170,3 +170,10 @@ def test_what_was_over_before_the_first_pull_is_no_mark(tmp_path: Path) -> None:
 def test_a_node_that_died_marks_a_run_but_is_not_the_hosts_fault(tmp_path: Path) -> None:
     block = summary_of(tmp_path, encode(3.0, "worker-1", "died", {"code": 1, "signal": 0}))["honesty"]
     assert (block["marks"], block["degraded"]) == (["asgd: node worker-1 died"], [])
+
+
+def test_the_messages_that_a_cap_pays_for_beside_a_step_starve_nobody(tmp_path: Path) -> None:
+    run = made.run(tmp_path, made.variant("asgd"))
+    made.write(run, "asgd", [*made.server_records([0.9] * 5, 1000), *made.lab_records()])
+    run.update(state="finished", step_seconds=0.02, cycle_seconds={"asgd": 0.06})
+    assert summarise(run)["honesty"]["marks"] == [], "0.6 of the 1.0 emulated seconds"
