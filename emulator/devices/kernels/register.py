@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
+from emulator.devices.workload import references
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -27,6 +29,8 @@ NAMES = tuple(_PLACES)
 TORCH = ("conv_large", "conv_small", "conv_depthwise", "dispatch")
 #: those that use one thread whatever they are given: the interpreter's lock is held nearly all the time
 ONE_THREAD = ("interpreter", "dispatch")
+#: a training step of a reference model, as "step_resnet18": only by name, for it takes seconds a round and a GiB
+STEP = "step_"
 
 
 def expand(asked: Iterable[str]) -> list[str]:
@@ -35,17 +39,22 @@ def expand(asked: Iterable[str]) -> list[str]:
     Raises ValueError for a name that is none.
     """
     wanted = list(asked)
+    steps = [name for name in dict.fromkeys(wanted) if name.startswith(STEP)]
     found: set[str] = set()
     for name in wanted:
         matching = {known for known in NAMES if known == name or known.startswith(f"{name}_")}
-        if not matching:
-            raise ValueError(f"there is no kernel {name!r}; there are {', '.join(NAMES)}")
+        if not matching and name.removeprefix(STEP) not in references():
+            raise ValueError(f"there is no kernel {name!r}; there are {', '.join(NAMES)}, {STEP}MODEL")
         found |= matching
-    return [name for name in NAMES if name in found or not wanted]
+    return [name for name in NAMES if name in found or not wanted] + steps
 
 
 def prepare(name: str, threads: int) -> Work:
     """The kernel's work, for so many threads. Raises ImportError where its library is not installed."""
+    if name.startswith(STEP):
+        from emulator.devices.kernels.step import prepare as step
+
+        return step(name.removeprefix(STEP), threads)
     module, _, function = _PLACES[name].partition(":")
     found = getattr(import_module(f"emulator.devices.kernels.{module}"), function)
     return cast("Callable[[int], Work]", found)(threads)
