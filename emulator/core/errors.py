@@ -105,6 +105,12 @@ class TrainingError(EmuError):
     exit_code = 31
 
 
+class BenchmarkError(EmuError):
+    """A benchmark program in the nodes failed, or ended without a result."""
+
+    exit_code = 34
+
+
 class ResultError(EmuError):
     """A run directory cannot be read or written."""
 

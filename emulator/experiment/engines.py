@@ -124,15 +124,23 @@ def lab_engine(
     """
     from emulator.training.zygote import Zygote
 
+    with experiment_lab(plan, runtime, link_driver, name, watcher) as lab, Zygote(workload, lab.id) as zygote:
+        engine = LabEngine(lab, zygote, strict)
+        engine.charge_shared()
+        yield engine
+
+
+@contextmanager
+def experiment_lab(
+    plan: Plan, runtime: str | None, link_driver: str | None, name: str, watcher: Watcher
+) -> Iterator[Lab]:
+    """The running lab that fits the Plan, else one of the experiment's own, which is removed at the end."""
     lab, own = _lab(plan, runtime, link_driver, name, watcher)
     try:
         if own:
             lab.up()
             watcher.note(f"lab {lab.name}: {len(plan.machines)} nodes by {lab.runtime.name}, links by {lab.links.name}")
-        with Zygote(workload, lab.id) as zygote:
-            engine = LabEngine(lab, zygote, strict)
-            engine.charge_shared()
-            yield engine
+        yield lab
     finally:
         if own:
             with undisturbed():

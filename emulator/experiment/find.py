@@ -39,12 +39,15 @@ def find(text: str) -> Path:
 
 def described() -> list[dict[str, Any]]:
     """Name, file and description of every experiment that is known by name; a broken file says what is wrong."""
-    from emulator.experiment.read import read
+    from emulator.experiment import read
+    from emulator.experiment.linpack import read as linpack
 
     found = []
     for name, path in sorted(known().items()):
         try:
-            text = read(path).model.description
+            _, document = read.document_of(path)
+            reader = linpack if read.kind_of(document) == read.LINPACK else read
+            text = reader.read(path).model.description
         except ExperimentError as error:
             text = f"cannot be read: {error.what}"
         found.append({"name": name, "file": str(path), "description": text})

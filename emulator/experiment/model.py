@@ -57,6 +57,7 @@ class VariantModel(Strict):
 class ExperimentModel(Strict):
     """A whole experiment. `topology` is relative to the file; the budget is the same for every variant."""
 
+    kind: Literal["training"] = "training"
     description: str = ""
     topology: str
     workload: WorkloadModel = Field(default_factory=WorkloadModel)

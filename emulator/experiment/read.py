@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from emulator.core.errors import ExperimentError, TopologyError
 from emulator.core.paths import expanded
@@ -15,8 +15,16 @@ from emulator.training.spec import Variant, Workload
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pydantic import BaseModel
+
+    from emulator.core.yaml_file import Document
     from emulator.experiment.model import ExperimentModel
 
+    ModelType = TypeVar("ModelType", bound=BaseModel)
+
+TRAINING, LINPACK = "training", "linpack"
+#: the kinds of experiment, by the `kind` in their files
+KINDS = (TRAINING, LINPACK)
 #: the exchange's own choice
 _NO_COMPRESSOR = {"none": ""}
 _FORM = "write `topology`, `variants`, `budget` and `evaluate_every`, as docs/experiments.md shows"
@@ -90,29 +98,49 @@ def read(text: str | Path, overrides: Mapping[str, object] | None = None) -> Exp
 
     Raises ExperimentError with file, line and the nearest right key.
     """
-    from pydantic import ValidationError
-
-    from emulator.core.yaml_file import read as read_yaml
     from emulator.experiment.model import ExperimentModel
 
-    path = find(str(text))
-    try:
-        document = read_yaml(path)
-    except TopologyError as error:
-        fix = _FORM if "topology" in error.fix or "nodes" in error.fix else error.fix
-        raise ExperimentError(error.what, where=error.where, fix=fix) from None
-    try:
-        model = ExperimentModel.model_validate(document.data)
-    except ValidationError as error:
-        raise explain(error, ExperimentModel, document.where) from None
-    for key, value in (overrides or {}).items():
-        model = _override(model, key, value)
-    experiment = Experiment(path.stem, path.resolve(), model)
+    path, document = document_of(text)
+    experiment = Experiment(path.stem, path.resolve(), model_of(document, ExperimentModel, overrides or {}))
     _check_plugins(experiment, document.where)
     return experiment
 
 
-def _override(model: ExperimentModel, key: str, value: object) -> ExperimentModel:
+def document_of(text: str | Path) -> tuple[Path, Document]:
+    """The file of the experiment called `text` and what is written there; raises ExperimentError."""
+    from emulator.core.yaml_file import read as read_yaml
+
+    path = find(str(text))
+    try:
+        return path, read_yaml(path)
+    except TopologyError as error:
+        fix = _FORM if "topology" in error.fix or "nodes" in error.fix else error.fix
+        raise ExperimentError(error.what, where=error.where, fix=fix) from None
+
+
+def kind_of(document: Document) -> str:
+    """Which kind of experiment is written there; raises ExperimentError for one that emu does not know."""
+    kind = document.data.get("kind", TRAINING)
+    if kind not in KINDS:
+        fix = nearest(str(kind), KINDS)
+        raise ExperimentError(f"there is no kind {kind!r} of experiment", where=document.where("kind"), fix=fix)
+    return str(kind)
+
+
+def model_of(document: Document, kind: type[ModelType], overrides: Mapping[str, object]) -> ModelType:
+    """What is written there as a model, with `overrides`; raises ExperimentError."""
+    from pydantic import ValidationError
+
+    try:
+        model = kind.model_validate(document.data)
+    except ValidationError as error:
+        raise explain(error, kind, document.where) from None
+    for key, value in overrides.items():
+        model = _override(model, key, value)
+    return model
+
+
+def _override(model: ModelType, key: str, value: object) -> ModelType:
     from pydantic import ValidationError
 
     raw = model.model_dump()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.core import clock
 from emulator.core.errors import DegradedError, EmuError, ResultError, UsageError
 from emulator.experiment.progress import Silent
-from emulator.experiment.read import read
+from emulator.experiment.read import LINPACK, document_of, kind_of, read
 from emulator.experiment.result import ExperimentResult
 from emulator.experiment.signals import orderly
 from emulator.experiment.specs import base_specs, check_roles, specs_for
@@ -65,6 +65,10 @@ def run_experiment(
     wanted = replace(options or Options(), **changes)
     _check(wanted)
     watch = watcher or Silent()
+    if kind_of(document_of(experiment)[1]) == LINPACK:
+        from emulator.experiment.linpack.run import run as run_linpack
+
+        return run_linpack(experiment, wanted, watch)
     found = read(experiment, wanted.all_overrides())
     at = _planner(found, wanted.arch)
     auto = found.model.time_scale == clock.AUTO
@@ -79,11 +83,11 @@ def run_experiment(
     elif auto:
         watch.note("time scale 1: on the virtual clock no time scale is faster or slower than another")
     run = store.create(wanted.out, found.name, found.model.seed)
-    with orderly(), _recorded(run):
+    with orderly(), recorded(run):
         run.write("experiment.json", found.resolved())
         run.write_text("plan.json", plan.to_json() + "\n")
         with _engine(plan, runtime, wanted, found, watch) as engine:
-            _note_facts(run, engine, expected)
+            note_facts(run, engine.plan, engine.kind, engine.runtime, engine.link_driver, engine.notes, **expected)
             _run_all(run, engine, found, data_directory, pacing, watch)
     return ExperimentResult.of(run.directory, run.read("summary.json"))
 
@@ -190,16 +194,19 @@ def _engine(
     return lab_engine(plan, runtime, wanted.link_driver, found.workload, found.name, watch, wanted.strict)
 
 
-def _note_facts(run: Run, engine: Engine, expected: dict[str, Any]) -> None:
+def note_facts(
+    run: Run, plan: Plan, kind: str, runtime: str, link_driver: str, notes: list[str], **expected: Any
+) -> None:
+    """Write into the run what it is made on: the Plan, the engine's `kind`, the host."""
     from emulator.devices.calibration import doubts
     from emulator.experiment.host import describe
 
-    run.write_text("plan.json", engine.plan.to_json() + "\n")
+    run.write_text("plan.json", plan.to_json() + "\n")
     run.update(
-        engine=engine.kind,
-        runtime=engine.runtime,
-        link_driver=engine.link_driver,
-        notes=engine.notes,
+        engine=kind,
+        runtime=runtime,
+        link_driver=link_driver,
+        notes=notes,
         marks=doubts(),
         host=describe(),
         **expected,
@@ -227,7 +234,7 @@ def _run_all(
 
 
 @contextmanager
-def _recorded(run: Run) -> Iterator[None]:
+def recorded(run: Run) -> Iterator[None]:
     """Give the run its end state and its report, whatever happens in between."""
     state = "failed"
     try:

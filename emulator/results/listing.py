@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.errors import ResultError
-from emulator.results import store
+from emulator.results import linpack, store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,8 @@ def _outcome(run: Run) -> dict[str, Any]:
     if not isinstance(variants, dict) or not isinstance(marks, list) or not all(map(_told, variants.values())):
         raise ResultError("this is not a summary", where=str(path), fix="make it anew with `emu report`")
     accuracies = {name: item["final_accuracy"] for name, item in variants.items()}
-    return {"final_accuracy": accuracies, "marks": marks, "degraded": bool(honesty.get("degraded"))}
+    outcome = {"final_accuracy": accuracies, "marks": marks, "degraded": bool(honesty.get("degraded"))}
+    return outcome | ({"result": linpack.result(summary)} if linpack.is_one(summary) else {})
 
 
 def _told(variant: Any) -> bool:

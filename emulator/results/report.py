@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from emulator.results import energy, figures, numbers
+from emulator.results import energy, figures, linpack, numbers
 from emulator.results.summary import summarise, traces
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ def rebuild(run: Run) -> dict[str, Any]:
 
     Also for a run cut short, with what it has. Raises ResultError where records cannot be read or files written.
     """
+    if linpack.is_one(run.read("experiment.json")):
+        return linpack.rebuild(run)
     found = traces(run)
     summary = summarise(run, found)
     run.write("summary.json", summary)
@@ -26,17 +28,9 @@ def rebuild(run: Run) -> dict[str, Any]:
 
 
 def render(summary: Mapping[str, Any], plots: list[figures.Plot]) -> str:
-    """The page. Everything a user named (variants, nodes) is escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("emulator.results"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.j2").render(
+    """The page of a training."""
+    return page(
+        "report.html.j2",
         summary=summary,
         honesty=honesty_rows(summary),
         columns=numbers.COLUMNS,
@@ -46,6 +40,20 @@ def render(summary: Mapping[str, Any], plots: list[figures.Plot]) -> str:
         energy_model=energy.MODEL,
         plots=plots,
     )
+
+
+def page(template: str, **values: Any) -> str:
+    """A page by one of the templates. Everything a user named (variants, nodes) is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("emulator.results"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(**values)
 
 
 def _split(name: str, item: Mapping[str, Any]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from emulator.results import energy
+from emulator.results import energy, linpack
 from emulator.results.numbers import COLUMNS, percent, row
 
 if TYPE_CHECKING:
@@ -23,24 +23,41 @@ _TITLES = {
     "reduction / accuracy": "reduction\n/ accuracy",
     "state": "\nstate",
 }
+#: all of a linpack's columns
+_LINPACK_TITLES = dict(
+    zip(
+        linpack.COLUMNS,
+        (
+            "\nnodes",
+            "\ngrid",
+            "\nGFLOPS",
+            "\nreference",
+            "\nerror",
+            "\nspeed-up",
+            "of the\nreference",
+            "emulated\ntime",
+            "\nstate",
+        ),
+        strict=True,
+    )
+)
 
 
 def summary_table(summary: Mapping[str, Any]) -> RenderableType:
-    """The results table with its findings, and on what they were made."""
+    """The results table with its findings, and on what they were made; of any kind of experiment."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column, title in _TITLES.items():
+    for column, title in (_LINPACK_TITLES if linpack.is_one(summary) else _TITLES).items():
         left = column in ("variant", "state")
         table.add_column(title, justify="left" if left else "right", no_wrap=True, overflow="fold", vertical="bottom")
-    for name, item in summary["variants"].items():
-        cells = dict(zip(COLUMNS, row(name, item), strict=True))
-        table.add_row(*(cells[column] for column in _TITLES))
+    for line in _rows(summary):
+        table.add_row(*line)
     degraded = ", degraded" if summary["honesty"]["degraded"] else ""
     head = f"{summary['name']}, run {summary['run']} ({summary['state']}{degraded})"
-    spent = energy.line(summary["variants"])
+    spent = energy.line(summary.get("variants", {}))
     lines = [
         *summary["findings"],
         *([spent] if spent else []),
@@ -48,6 +65,13 @@ def summary_table(summary: Mapping[str, Any]) -> RenderableType:
         *(f"MARKED: {mark}" for mark in summary["honesty"]["marks"]),
     ]
     return Group(Text(head, style="bold"), table, *(Text(line) for line in lines))
+
+
+def _rows(summary: Mapping[str, Any]) -> list[list[str]]:
+    if linpack.is_one(summary):
+        return [list(linpack.row(case)) for case in summary["cases"]]
+    shown = [dict(zip(COLUMNS, row(name, item), strict=True)) for name, item in summary["variants"].items()]
+    return [[cells[column] for column in _TITLES] for cells in shown]
 
 
 def made_on(summary: Mapping[str, Any]) -> str:
@@ -65,13 +89,14 @@ def runs_table(items: Sequence[Mapping[str, Any]]) -> Table:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     # Where the terminal is narrow, a date breaks between day and time only, and a run's name anywhere.
-    for title, width in (("date", 10), ("run", 12), ("state", None), ("final accuracy", 8), ("marks", None)):
+    for title, width in (("date", 10), ("run", 12), ("state", None), ("result", 8), ("marks", None)):
         table.add_column(title, min_width=width, no_wrap=width is None, overflow="fold")
     for item in items:
         accuracies = ", ".join(f"{name} {percent(share)}" for name, share in item["final_accuracy"].items())
+        told = item.get("result") or accuracies or "–"
         marks = (
             "" if item["marks"] is None else str(len(item["marks"])) + (", degraded" if item.get("degraded") else "")
         )
         run = f"{item['name']}/{item['id']}"
-        table.add_row(item["date"], run, item["state"], accuracies or "–", marks)
+        table.add_row(item["date"], run, item["state"], told, marks)
     return table
