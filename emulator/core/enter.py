@@ -43,6 +43,7 @@ class EnterToken:
     cgroup.procs files to write the process id to; `environment` is set in full (nothing is inherited). A token
     without namespaces stands for this host: nothing is entered, dropped or set that it does not name.
     `interpreter` is the node's own Python where its files are not the host's: a fork of ours could import nothing.
+    `processors` are those of this host that the node may use; none named = all that the caller has.
     """
 
     node: str
@@ -54,6 +55,7 @@ class EnterToken:
     cwd: str = "/"
     inodes: tuple[int, ...] = ()
     interpreter: str = ""
+    processors: tuple[int, ...] = ()
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -65,7 +67,7 @@ class EnterToken:
         return EnterToken(
             **raw
             | {key: tuple((a, b) for a, b in raw[key]) for key in pairs}
-            | {key: tuple(raw[key]) for key in ("cgroups", "capabilities", "inodes")}
+            | {key: tuple(raw[key]) for key in ("cgroups", "capabilities", "inodes", "processors")}
         )
 
 
@@ -210,6 +212,8 @@ def enter(token: EnterToken, descriptors: dict[str, int]) -> None:
     reset_signals()
     for path in token.cgroups:
         join_cgroup(path)
+    if token.processors:
+        os.sched_setaffinity(0, token.processors)
     if not token.namespaces:
         os.environ.update(token.environment)
         return

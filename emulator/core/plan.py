@@ -8,7 +8,7 @@ Only a Plan reaches a runtime, a link driver or the simulator. All its rates, de
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from typing import Any, Literal
 
@@ -105,6 +105,20 @@ class PowerPlan:
 
 
 @dataclass(frozen=True)
+class StoragePlan:
+    """What a card carries in an emulated second: bytes in sequence, and operations at random; 0 = not limited."""
+
+    read: float = 0.0
+    write: float = 0.0
+    read_operations: float = 0.0
+    write_operations: float = 0.0
+
+    def scaled(self, time_scale: float) -> StoragePlan:
+        """The same card in real seconds under `time_scale`."""
+        return StoragePlan(*(value / time_scale for value in astuple(self)))
+
+
+@dataclass(frozen=True)
 class NodePlan:
     """A node with its caps. Switches and routers are namespaces only: device, caps and command are empty there.
 
@@ -114,6 +128,8 @@ class NodePlan:
     cap; `native_cpus` is set where the node's programs are for another processor than the host's, which emulates it:
     the host cores that the device is worth in the host's own programs, while the cap is only for the emulating one.
     `power` is None where the device's watts are not known.
+    `machine` is what the device calls itself and `clock` its own, in Hz, for programs that ask ("" and 0 = they see the
+    host's); `storage` is its card, None where it has the host's.
     """
 
     name: str
@@ -135,6 +151,9 @@ class NodePlan:
     arch: str = ""
     cpu_model: str = ""
     power: PowerPlan | None = None
+    machine: str = ""
+    clock: float = 0.0
+    storage: StoragePlan | None = None
     address: IPv4Address | None = None
     interfaces: tuple[InterfacePlan, ...] = ()
     routes: tuple[RoutePlan, ...] = ()
@@ -254,6 +273,7 @@ def _node(raw: dict[str, Any]) -> NodePlan:
             "native_cpus": None if raw.get("native_cpus") is None else Share(raw["native_cpus"]),
             "memory": Size(raw["memory"]),
             "power": None if raw.get("power") is None else PowerPlan(**raw["power"]),
+            "storage": StoragePlan(**raw["storage"]) if raw.get("storage") else None,
             "command": tuple(raw["command"]),
             "env": tuple((key, value) for key, value in raw["env"]),
             "address": None if raw["address"] is None else IPv4Address(raw["address"]),

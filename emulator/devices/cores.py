@@ -1,4 +1,4 @@
-"""Which cores this host has, where they are ARM: so that a device's programs may be held against the device's own."""
+"""ARM cores by name: which this host has, and what Linux shows of a device's."""
 
 from __future__ import annotations
 
@@ -15,6 +15,13 @@ _NAMES = {
     ("0x41", "0xd0b"): "cortex-a76",
     ("0x41", "0xd0c"): "neoverse-n1",
 }
+#: what Linux shows of the boards' own cores (Raspberry Pi OS, 64 bits; L4T for the A57)
+_FEATURES = {
+    "cortex-a53": "fp asimd evtstrm crc32 cpuid",
+    "cortex-a57": "fp asimd evtstrm aes pmull sha1 sha2 crc32",
+    "cortex-a72": "fp asimd evtstrm crc32 cpuid",
+    "cortex-a76": "fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm lrcpc dcpop asimddp",
+}
 _LINE = re.compile(r"^CPU (implementer|part)\s*:\s*(0x[0-9a-f]+)$", re.MULTILINE)
 
 
@@ -30,3 +37,17 @@ def of_host(cpuinfo: Path = Path("/proc/cpuinfo")) -> tuple[str, ...]:
         if name not in found:
             found.append(name)
     return tuple(found)
+
+
+def cpuinfo(core: str, count: int, board: str) -> str:
+    """/proc/cpuinfo of a board with so many of these cores (in QEMU's name); empty for a core that is not known."""
+    ids = next((ids for ids, name in _NAMES.items() if name == core), None)
+    if ids is None or core not in _FEATURES:
+        return ""
+    implementer, part = ids
+    blocks = [
+        f"processor\t: {number}\nFeatures\t: {_FEATURES[core]}\nCPU implementer\t: {implementer}\n"
+        f"CPU architecture: 8\nCPU part\t: {part}\n"
+        for number in range(count)
+    ]
+    return "\n".join([*blocks, f"Model\t\t: {board}\n"])

@@ -15,6 +15,7 @@ from emulator.runtimes.base import Usage
 from emulator.runtimes.cgroups import NodeGroups
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from emulator.core.lab_id import LabId
@@ -91,17 +92,20 @@ def memory_settings(hierarchies: Hierarchies, cap: int) -> list[tuple[str, str, 
     return found
 
 
-def apply(hierarchies: Hierarchies, lab: LabId, node: NodePlan) -> None:
-    """Make a node's groups, set its caps and read each back; raises HostError when the kernel holds another value."""
+def apply(hierarchies: Hierarchies, lab: LabId, node: NodePlan, card: Sequence[tuple[str, str, str]] = ()) -> None:
+    """Make a node's groups, set its caps and those of its `card` (`storage.of_node`), and read each back.
+
+    Raises RuntimeFailure when the kernel holds another value.
+    """
     groups = NodeGroups.of(hierarchies, lab, node.name)
     for group in groups.all:
         group.mkdir()
-    set_all(groups, node)
+    set_all(groups, node, card)
 
 
-def set_all(groups: NodeGroups, node: NodePlan) -> None:
-    """Set a node's caps in its groups and read each back; raises HostError when the kernel holds another value."""
-    for controller, file, value in settings(groups.hierarchies, node):
+def set_all(groups: NodeGroups, node: NodePlan, card: Sequence[tuple[str, str, str]] = ()) -> None:
+    """Set a node's caps in groups that are there, as `apply`."""
+    for controller, file, value in (*settings(groups.hierarchies, node), *card):
         _set(groups, node.name, controller, file, value)
 
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from emulator.core.lab_id import LabId
 
 NEEDED = ("cpu", "memory", "pids")
+#: the controller of disks, by the version whose files it takes; a host may lack it, and then storage is not capped
+DISKS_V1, DISKS_V2 = "blkio", "io"
+_OURS = (*NEEDED, "cpuacct", DISKS_V1)
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,14 @@ class Hierarchies:
         return controller not in self.v1
 
     @property
+    def disks(self) -> str:
+        """The name of the controller of disks here; empty when this host has none."""
+        return next((name for name in (DISKS_V1, DISKS_V2) if self.root(name) is not None), "")
+
+    @property
     def roots(self) -> list[Path]:
         """Every hierarchy that a node has a group in, the marking one first."""
-        found = [self.root(name) for name in (*NEEDED, "cpuacct")]
+        found = [self.root(name) for name in (*NEEDED, "cpuacct", self.disks)]
         return list(dict.fromkeys([self.mark, *(path for path in found if path is not None)]))
 
 
@@ -63,7 +71,7 @@ def detect(mountinfo: str | None = None) -> Hierarchies:
         point = Path(head.split()[4])
         if kind == "cgroup":
             for option in options.split(","):
-                if option in (*NEEDED, "cpuacct"):
+                if option in _OURS:
                     v1.setdefault(option, point)
         elif kind == "cgroup2" and v2 is None:
             v2 = point
@@ -122,7 +130,11 @@ def prepare(hierarchies: Hierarchies, lab: LabId) -> None:
         try:
             group.mkdir(parents=True, exist_ok=True)
             if root == hierarchies.v2:
-                wanted = [name for name in NEEDED if hierarchies.is_v2(name) and name in hierarchies.v2_controllers]
+                wanted = [
+                    name
+                    for name in (*NEEDED, DISKS_V2)
+                    if hierarchies.is_v2(name) and name in hierarchies.v2_controllers
+                ]
                 for level in (root, root / CGROUP_ROOT, group):
                     _enable(level, wanted)
         except OSError as error:

@@ -77,6 +77,7 @@ class NamespacedNodes:
             capabilities=CAPABILITIES,
             threads=found.threads,
             cwd=found.cwd,
+            processors=found.processors,
         )
 
     def require_living(self, lab: LabId, plan: Plan) -> None:

@@ -23,7 +23,8 @@ DISK = "nodes.disk"
 class NodeState:
     """A node as it was made: `pid` is 0 for a switch or router, `inode` that of its network namespace.
 
-    `container` is the id that an engine knows it by, if one made it.
+    `container` is the id that an engine knows it by, if one made it; `storage` says why its card is not held to its
+    speed (empty: it is, or there is none); `processors` are those of this host that it may use (empty: all).
     """
 
     netns: str
@@ -35,6 +36,8 @@ class NodeState:
     environment: tuple[tuple[str, str], ...] = ()
     has_command: bool = False
     container: str = ""
+    storage: str = ""
+    processors: tuple[int, ...] = ()
 
 
 def read(lab: LabId) -> dict[str, NodeState]:
@@ -55,7 +58,7 @@ def read(lab: LabId) -> dict[str, NodeState]:
 
 def _node(raw: dict[str, Any]) -> NodeState:
     pairs = tuple((key, value) for key, value in raw["environment"])
-    return NodeState(**raw | {"environment": pairs})
+    return NodeState(**raw | {"environment": pairs, "processors": tuple(raw.get("processors", ()))})
 
 
 def write(lab: LabId, nodes: Mapping[str, NodeState]) -> None:

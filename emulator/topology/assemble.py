@@ -12,6 +12,7 @@ from emulator.core.plan import Endpoint, LinkPlan, NodePlan, Plan
 from emulator.core.processor import ARCHITECTURES
 from emulator.core.units import Rate
 from emulator.devices.caps import Asked, Caps, caps
+from emulator.devices.card import card
 from emulator.devices.power import power
 from emulator.devices.profile import UNLIMITED, profile
 from emulator.topology import expand, graph, line, notes, settle
@@ -177,6 +178,7 @@ def _node(one: OneNode, settled: Settled, worth: Caps | None, network: Network) 
         return NodePlan(one.name, one.spec.kind, **base)
     values = settled.values
     device = profile(values.get("device", UNLIMITED))
+    clock = device.figure("clock")
     return NodePlan(
         one.name,
         device=device.name,
@@ -194,6 +196,9 @@ def _node(one: OneNode, settled: Settled, worth: Caps | None, network: Network) 
         arch=values.get("arch", ""),
         cpu_model=device.cpu_model,
         power=power(device),
+        machine=device.title if device.cores else "",
+        clock=clock.value if clock else 0.0,
+        storage=card(device),
         env=tuple(values.get("env", {}).items()),
         **base,
     )

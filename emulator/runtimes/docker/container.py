@@ -41,7 +41,8 @@ def create(
 ) -> str:
     """Make the container, not started; returns its id. `parent` is the cgroup that it shall lie in.
 
-    `binds` gives the engine's path of each directory that is shown, read-only; the engine makes none that is missing.
+    `binds` gives the engine's path of each directory or file that is shown, read-only; the engine makes none that is
+    missing.
     """
     from docker.types import Mount
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import HostError
-from emulator.runtimes.docker import engine
+from emulator.runtimes.docker import controller, engine
 
 if TYPE_CHECKING:
     from docker.api.client import APIClient
@@ -31,6 +31,13 @@ def by_files(client: APIClient) -> bool:
     if info.get("KernelVersion") not in (None, "", platform.release()):
         raise elsewhere(f"it runs on Linux {info['KernelVersion']}, this host is {platform.release()}")
     return bool(info.get("CgroupDriver") == "cgroupfs")
+
+
+def files(client: APIClient) -> Path | None:
+    """Where the engine keeps the containers' files; None where that is not this host's to see."""
+    with engine.told("the engine"):
+        root = Path(client.info().get("DockerRootDir") or "")
+    return root if controller.find() is None and root.is_absolute() and root.is_dir() else None
 
 
 def is_here(pid: int, container: str) -> bool:

@@ -7,6 +7,7 @@ as for an embedded node: so the figures outlive the container, and its processes
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +17,10 @@ from emulator.core.clock import RealClock
 from emulator.core.errors import EmuError, HostError, LabError, RuntimeFailure
 from emulator.core.processor import host_arch
 from emulator.core.units import Size
-from emulator.runtimes import binfmt, caps, cgroups, state
+from emulator.runtimes import binfmt, caps, cgroups, identity, state, storage
 from emulator.runtimes.base import NodeHandle, Usage
 from emulator.runtimes.cgroups import NodeGroups
-from emulator.runtimes.docker import container, controller, ended, engine, gate, image, leftover, place, settle
+from emulator.runtimes.docker import container, controller, ended, engine, gate, image, leftover, machine, place, settle
 from emulator.runtimes.docker.parallel import in_parallel
 from emulator.runtimes.docker.remove import remove_containers
 from emulator.runtimes.embedded import EmbeddedRuntime, rootfs, view
@@ -80,7 +81,7 @@ class DockerRuntime(NamespacedNodes):
         self, client: APIClient, lab: LabId, plan: Plan, nodes: Sequence[NodePlan], machines: list[NodePlan],
         journal: Journal,
     ) -> dict[str, NodeHandle]:  # fmt: skip
-        by_files = place.by_files(client)
+        by_files, on = place.by_files(client), storage.disk(self._hierarchies, place.files(client))
         images: dict[tuple[str, str], dict[str, Any]] = {}
         for node in machines:
             if (key := _image(node)) not in images:
@@ -92,9 +93,16 @@ class DockerRuntime(NamespacedNodes):
         cgroups.prepare(self._hierarchies, lab)
         caps.weigh_lab(self._hierarchies, lab, sum(float(node.host_cpus) for node in machines))
         hosts, binds = rootfs.hosts_file(plan.hosts), _binds()
+        allowed = identity.affinities(machines, sorted(os.sched_getaffinity(0)))
+        told = machine.write(lab, machines)
 
         def make(node: NodePlan) -> NodeState:
-            return self._make(client, lab, plan, node, images[_image(node)], hosts, binds, by_files)
+            shown = {**binds, **told[node.name]}
+            card = storage.of_node(self._hierarchies, node, on, plan.time_scale)
+            made = self._make(client, lab, plan, node, images[_image(node)], hosts, shown, by_files, card)
+            made = replace(made, storage=storage.note(node, on), processors=allowed.get(node.name, ()))
+            machine.hold_to(self._hierarchies, made)
+            return made
 
         made = dict(zip([node.name for node in machines], in_parallel(make, machines), strict=True))
         state.write(lab, known | made)
@@ -105,13 +113,13 @@ class DockerRuntime(NamespacedNodes):
 
     def _make(
         self, client: APIClient, lab: LabId, plan: Plan, node: NodePlan, found: Mapping[str, Any], hosts: str,
-        binds: Mapping[str, str], by_files: bool,
+        binds: Mapping[str, str], by_files: bool, card: Sequence[tuple[str, str, str]],
     ) -> NodeState:  # fmt: skip
         given = [pair for pair in view.environment(lab, plan, node) if pair[0] != "PATH" or pair in node.env]
         if node.arch == "arm64" != host_arch() and node.cpu_model and "QEMU_CPU" not in dict(node.env):
             given.append(("QEMU_CPU", node.cpu_model))
         if by_files:
-            caps.apply(self._hierarchies, lab, node)
+            caps.apply(self._hierarchies, lab, node, card)
         parent = f"/{lab.node_cgroup(node.name)}" if by_files else None
         with engine.told(node.name), image.kept(node):
             made = container.create(client, lab, node, found, given, binds, parent)
@@ -139,7 +147,7 @@ class DockerRuntime(NamespacedNodes):
             raise self._missed(client, node.name, state_of) from None
         running = replace(state_of, inode=inode)
         try:
-            caps.set_all(own, node)  # the engine knows no burst, and its own group would throttle before ours
+            caps.set_all(own, node, card)  # the engine knows no burst, and its own group would throttle before ours
         except RuntimeFailure:
             if lives(running):
                 raise

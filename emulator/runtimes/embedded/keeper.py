@@ -27,12 +27,15 @@ from emulator.core import linux, marks
 from emulator.core.enter import close_all_but, reset_signals
 from emulator.core.errors import EmuError
 from emulator.runtimes.embedded import init, rootfs
+from emulator.runtimes.embedded.gauges import Gauge, keep_current
 from emulator.runtimes.embedded.init import Service
 from emulator.runtimes.namespaces import CAPABILITIES
 
 if TYPE_CHECKING:
     from emulator.core.lab_id import LabId
+    from emulator.runtimes.embedded.gauges import Source
     from emulator.runtimes.embedded.rootfs import Layers
+    from emulator.runtimes.identity import Machine
 
 KEEPERS = 2
 
@@ -42,7 +45,11 @@ _MEMORY_V1 = "/sys/fs/cgroup/memory/"
 
 @dataclass(frozen=True)
 class Job:
-    """One node to make. `cgroups` are the lab's groups in which its own are found, to be joined at the end."""
+    """One node to make. `cgroups` are the lab's groups in which its own are found, to be joined at the end.
+
+    `machine` is what it shows of itself, and `source` where the figures of that come from; None = it shows this host.
+    `processors` are those of this host that it may use; empty = all.
+    """
 
     name: str
     is_host: bool
@@ -53,6 +60,9 @@ class Job:
     environment: tuple[tuple[str, str], ...] = ()
     cwd: str = "/"
     log: str = ""
+    machine: Machine | None = None
+    source: Source | None = None
+    processors: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,7 +89,7 @@ def launch(lab: LabId, layers: Layers, jobs: Sequence[Job], results: int, go: in
         _settle({results, go})
         mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         linux.unshare(linux.CLONE_NEWNS)
-        rootfs.mount_common(layers)
+        rootfs.mount_common(layers, {job.machine for job in jobs if job.machine is not None})
         work = _Work(layers, linux.title_area(), mounts, results, go)
         for part in range(min(KEEPERS, len(jobs))):
             if os.fork() == 0:
@@ -127,12 +137,17 @@ def _keep(work: _Work, jobs: Sequence[Job]) -> NoReturn:
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the nodes' first processes
         own = {kind: os.open(f"/proc/self/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in ("net", "pid")}
+        gauges = []
         for job in jobs:
+            if job.source is not None:
+                gauges.append(Gauge(rootfs.gauge_place(work.layers, job.name), job.source))
             _make(work, job, own["pid"])
         linux.setns(own["net"])
         linux.setns(work.mounts)
+        os.read(work.go, 1)  # ends when the nodes' groups are there
         for fd in (*own.values(), work.mounts, work.results, work.go):
             os.close(fd)
+        keep_current(gauges)
         while True:
             signal.pause()
     except BaseException as error:
@@ -161,7 +176,7 @@ def _become_node(work: _Work, job: Job, answer: dict[str, object]) -> NoReturn:
         log = os.open(job.log, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600) if job.command else -1
         close_all_but({0, 1, 2, work.results, work.go, log} - {-1})
         groups = [os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for path in job.cgroups]
-        rootfs.enter(work.layers, job.name, job.memory)
+        rootfs.enter(work.layers, job.name, job.memory, job.machine)
         os.read(work.go, 1)  # ends when the caller closes it: the node's groups are there, with their caps
         memory = -1
         for path, group in zip(job.cgroups, groups, strict=True):
@@ -175,6 +190,8 @@ def _become_node(work: _Work, job: Job, answer: dict[str, object]) -> NoReturn:
             os.write(procs, b"0")
             os.close(procs)
         os.close(work.go)
+        if job.processors:
+            os.sched_setaffinity(0, job.processors)
         os.environ.clear()
         linux.keep_capabilities(CAPABILITIES)
         linux.prctl(linux.PR_SET_DUMPABLE, 0)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,9 +22,13 @@ from emulator.core import linux
 from emulator.core.errors import HostError
 from emulator.core.linux import MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY
 from emulator.runtimes.embedded.view import EMPTIED
+from emulator.runtimes.identity import MEMINFO, STAT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from emulator.runtimes.embedded.view import View
+    from emulator.runtimes.identity import Machine
 
 #: Docker's masked and read-only paths (moby, oci/defaults.go)
 _MASKED = (
@@ -41,16 +46,18 @@ _SHM_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Layers:
-    """Where a lab's layers lie: `<base>/.common` and `<base>/<node>/{upper,work,root}`.
+    """Where a lab's layers lie: `<base>/.common` and `<base>/<node>/{upper,work,root}`; in `<base>/.machines` what
+    nodes show of themselves.
 
     `base` is an empty directory of the host, over which the lab has a tmpfs. `disk` holds the upper layers,
-    `<disk>/<node>/{upper,work}`, where they are wanted on disk.
+    `<disk>/<node>/{upper,work}`, where they are wanted on disk; `durable` where a node's `fsync` is to reach that disk.
     """
 
     base: Path
     view: View
     hosts: str
     disk: Path | None = None
+    durable: bool = False
 
 
 def hosts_file(names: tuple[tuple[str, object], ...]) -> str:
@@ -79,8 +86,9 @@ def prepare(base: Path, view: View, hosts: str, disk: Path | None) -> Layers:
     return Layers(base, view, hosts, disk)
 
 
-def mount_common(layers: Layers) -> None:
-    """Make the lab's common layer, in memory, in the calling process's own mount namespace.
+def mount_common(layers: Layers, machines: Iterable[Machine] = ()) -> None:
+    """Make the lab's common layer and the files of its kinds of machine, in memory, in the calling process's own mount
+    namespace.
 
     In memory, since the kernel refuses a lower layer that lies within another one (here /).
     """
@@ -89,6 +97,20 @@ def mount_common(layers: Layers) -> None:
     common = layers.base / ".common"
     common.mkdir()
     build_common(common, layers.view, layers.hosts)
+    (layers.base / ".machines").mkdir()
+    for machine in machines:
+        for path, text in machine.files().items():
+            (layers.base / ".machines" / _name_of(machine, path)).write_text(text)
+
+
+def _name_of(machine: Machine, path: str) -> str:
+    """The name in `.machines` of what nodes of this kind have at a path."""
+    return f"{hash(machine) & sys.maxsize:x}.{os.path.basename(path)}"  # noqa: PTH119 - a hot path
+
+
+def gauge_place(layers: Layers, node: str) -> str:
+    """Where a node's own files lie that are kept current (see `gauges`), without their ending."""
+    return f"{layers.base}/.machines/{node}"
 
 
 def build_common(layer: Path, view: View, hosts: str) -> None:
@@ -120,13 +142,16 @@ def _copy_parents(layer: Path, path: str) -> Path:
     return place / Path(path).name
 
 
-def enter(layers: Layers, node: str, memory: int) -> None:
+def enter(layers: Layers, node: str, memory: int, machine: Machine | None = None) -> None:
     """Give the calling process, alone in fresh mount, PID and network namespaces, the node's file system as /.
 
-    Its mount namespace is a copy of one that `mount_common` was called in.
+    Its mount namespace is a copy of one that `mount_common` was called in. With a `machine`, the node's two gauges
+    (`gauge_place`) are there, too.
     """
     root = _overlay(layers, node, memory)
     _kernel_mounts(root, memory)
+    if machine is not None:
+        _show(layers, node, machine, root)
     for path in layers.view.shown:
         linux.bind(path, root + path)
     _guard(root)
@@ -160,9 +185,10 @@ def _mount_overlay(layers: Layers, store: str, place: str) -> str:
     with open(f"{store}/upper/etc/hostname", "w") as file:
         file.write(os.path.basename(place) + "\n")  # noqa: PTH119 - a hot path
     options = f"lowerdir={layers.base}/.common:/,upperdir={store}/upper,workdir={store}/work"
+    # volatile (Linux 5.10): nothing of a node needs to survive a crash of the host, so never sync for it.
+    speed = "" if layers.durable else ",volatile"
     try:
-        # volatile (Linux 5.10): nothing of a node needs to survive a crash of the host, so never sync for it.
-        linux.mount("emu", f"{place}/root", "overlay", MS_NOSUID | MS_NODEV, options + ",volatile")
+        linux.mount("emu", f"{place}/root", "overlay", MS_NOSUID | MS_NODEV, options + speed)
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
@@ -189,6 +215,15 @@ def _kernel_mounts(root: str, memory: int) -> None:
     linux.mount("emu", f"{dev}/shm", "tmpfs", quiet, f"mode=1777{size}")
     # mknod is among the kept capabilities; what it makes works nowhere: all mounts are nodev, /dev is read-only.
     linux.mount("emu", dev, "", linux.MS_REMOUNT | MS_NOSUID | MS_NOEXEC | MS_RDONLY, "mode=755,size=64k")
+
+
+def _show(layers: Layers, node: str, machine: Machine, root: str) -> None:
+    """Lay what the node shows of its machine over what the kernel shows of the host."""
+    own = gauge_place(layers, node)
+    shared = {path: f"{layers.base}/.machines/{_name_of(machine, path)}" for path in machine.files()}
+    for path, source in (shared | {MEMINFO: f"{own}.meminfo", STAT: f"{own}.stat"}).items():
+        if os.path.exists(root + path):  # noqa: PTH110 - a hot path
+            linux.bind(source, root + path)
 
 
 def _guard(root: str) -> None:

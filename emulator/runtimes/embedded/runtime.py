@@ -7,14 +7,17 @@ import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.errors import HostError, LabError, RuntimeFailure
 from emulator.core.processor import host_arch
 from emulator.core.state_file import replace_state
-from emulator.runtimes import caps, cgroups, state
+from emulator.runtimes import caps, cgroups, identity, state, storage
 from emulator.runtimes.base import NodeHandle, log_path, read_log
+from emulator.runtimes.cgroups import NodeGroups
 from emulator.runtimes.embedded import rootfs, view
+from emulator.runtimes.embedded.gauges import Source
 from emulator.runtimes.embedded.keeper import Job, launch
 from emulator.runtimes.embedded.probe import problems
 from emulator.runtimes.embedded.remove import remove
@@ -60,8 +63,17 @@ class EmbeddedRuntime(NamespacedNodes):
         view.data_directory().mkdir(parents=True, exist_ok=True)
         cgroups.prepare(self._hierarchies, lab)
         layers = rootfs.prepare(lab.directory / "fs", shown, rootfs.hosts_file(plan.hosts), state.disk(lab))
-        made = {node.name: self._state(lab, plan, node, shown.cwd) for node in nodes}
-        jobs = [self._job(lab, node, made[node.name]) for node in nodes]
+        hosts = [node for node in nodes if node.kind == "host"]
+        on = storage.disk(self._hierarchies, layers.disk)
+        cards = {node.name: storage.of_node(self._hierarchies, node, on, plan.time_scale) for node in hosts}
+        layers = replace(layers, durable=any(cards.values()))
+        allowed = identity.affinities(hosts, sorted(os.sched_getaffinity(0)))
+        made = {}
+        for node in nodes:
+            of = self._state(lab, plan, node, shown.cwd)
+            made[node.name] = replace(of, storage=storage.note(node, on), processors=allowed.get(node.name, ()))
+        cpuinfo = Path(identity.CPUINFO).read_text()
+        jobs = [self._job(lab, node, made[node.name], cpuinfo) for node in nodes]
         results, tell = os.pipe()
         wait, go = os.pipe()
         try:
@@ -69,10 +81,9 @@ class EmbeddedRuntime(NamespacedNodes):
             os.close(tell)
             os.close(wait)
             tell = wait = -1
-            hosts = [node for node in nodes if node.kind == "host"]
             caps.weigh_lab(self._hierarchies, lab, sum(float(node.host_cpus) for node in hosts))
             for node in hosts:
-                caps.apply(self._hierarchies, lab, node)
+                caps.apply(self._hierarchies, lab, node, cards[node.name])
             os.close(go)
             go = -1
             answers = _collect(results, {node.name for node in nodes})
@@ -98,12 +109,13 @@ class EmbeddedRuntime(NamespacedNodes):
             has_command=bool(node.command),
         )
 
-    def _job(self, lab: LabId, node: NodePlan, made: NodeState) -> Job:
+    def _job(self, lab: LabId, node: NodePlan, made: NodeState, cpuinfo: str) -> Job:
         if node.kind != "host":
             return Job(node.name, is_host=False)
         log = log_path(lab, node.name)
         if node.command:
             log.parent.mkdir(parents=True, exist_ok=True)
+        machine = identity.machine(node, cpuinfo) if node.memory else None
         return Job(
             node.name,
             is_host=True,
@@ -114,6 +126,22 @@ class EmbeddedRuntime(NamespacedNodes):
             environment=made.environment,
             cwd=made.cwd,
             log=str(log),
+            machine=machine,
+            source=self._source(lab, node) if machine else None,
+            processors=made.processors,
+        )
+
+    def _source(self, lab: LabId, node: NodePlan) -> Source:
+        files = NodeGroups.of(self._hierarchies, lab, node.name).file
+        is_v2 = self._hierarchies.is_v2("memory")
+        return Source(
+            usage=str(files("memory", "memory.current" if is_v2 else "memory.usage_in_bytes")),
+            cap=str(files("memory", "memory.max" if is_v2 else "memory.limit_in_bytes")),
+            details=str(files("memory", "memory.stat")),
+            processor_time=str(files("cpuacct", "cpu.stat" if self._hierarchies.is_v2("cpuacct") else "cpuacct.usage")),
+            memory=int(node.memory),
+            processors=identity.processors(node),
+            speed=float(node.cpus) / float(node.host_cpus),
         )
 
     def start_commands(self, lab: LabId, plan: Plan) -> None:
