@@ -79,7 +79,7 @@ def admit(found: Admission, plan: Plan, force: bool = False) -> str | None:
 
 
 def cycles(variants: Sequence[Variant], cost: StepCost) -> dict[str, float]:
-    """Host CPU seconds of a worker's whole cycle, by variant: gradient, selection, and a pull's and a push's messages."""
+    """Host CPU seconds of a worker's cycle, by variant: gradient, selection, and a pull's and a push's messages."""
     return {variant.name: _gradient(cost) + sum(_sizes(variant, cost)) * costs.ENDPOINT for variant in variants}
 
 
