@@ -48,6 +48,8 @@ def _has(name: str) -> bool:
         return shutil.which("aarch64-linux-gnu-gcc") is not None
     if name == "buildx":
         return _has("docker") and os.system("docker buildx version >/dev/null 2>&1") == 0
+    if name == "hpl":
+        return all(shutil.which(tool) for tool in ("mpirun", "mpicc", "apt-get"))
     if shutil.which(name):
         return True
     if name in ("npm", "ping", "iperf3", "dockerd", "busybox", "podman", "catatonit"):

@@ -74,7 +74,7 @@ class Linpack:
         if need > least.memory:
             room = int(max(0.0, (least.memory - BESIDE) * 0.97 * count / _DOUBLE) ** 0.5) // 100 * 100
             raise ExperimentError(
-                f"n = {n} needs {Size(need) / 2**30:.3g} GiB on each of {counted(count, 'node')}, and {least.name} has "
+                f"n = {n} on {counted(count, 'node')} needs {Size(need) / 2**30:.3g} GiB of each, and {least.name} has "
                 f"{least.memory / 2**30:.3g}",
                 where=self.where("n"),
                 fix=f"write n at most {room}",
