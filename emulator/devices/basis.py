@@ -53,8 +53,12 @@ def basis(asked: str | float, device: DeviceProfile, host: HostSpeed, time_scale
     if asked == LINPACK:
         return linpack(device, host)
     if asked.startswith(TRAIN):
-        return train(asked.removeprefix(TRAIN), device)
-    raise TopologyError(f"{asked!r} is no basis of calibration", fix="use auto, linpack, or a number of host cores")
+        return train(asked.removeprefix(TRAIN), device, host)
+    if asked == SGEMM:
+        return sgemm(device, host)
+    raise TopologyError(
+        f"{asked!r} is no basis of calibration", fix="use auto, sgemm, linpack, train:MODEL or a number of host cores"
+    )
 
 
 def factor(asked: float, host: HostSpeed) -> Basis:
@@ -74,13 +78,23 @@ def auto(device: DeviceProfile, host: HostSpeed, time_scale: float) -> Basis:
     """The device's single-precision figure (from training, where it has one), else LINPACK; one without either (server,
     laptop) has this host's cores."""
     if device.core_gflops is not None:
-        speed, core = host.speed("sgemm"), device.core_gflops * 1e9
-        return Basis(SGEMM, core, speed, _figures(core, speed, "single precision"))
+        return sgemm(device, host)
     if _hpl(device) is not None:
         return linpack(device, host)
     # It has the host's clock as well: as fast as the host in real time, and so slower in emulated time under a small
     # time scale.
     return Basis(HOST, time_scale, Speed.plain(1.0, host.cores, HOST_CORES), "this host's own cores")
+
+
+def sgemm(device: DeviceProfile, host: HostSpeed) -> Basis:
+    """The device's single-precision figure against this host's SGEMM."""
+    if device.core_gflops is None:
+        raise TopologyError(
+            f"{device.name} has no single-precision figure to be calibrated by",
+            fix="use `calibrate: auto`, or a number",
+        )
+    speed, core = host.speed("sgemm"), device.core_gflops * 1e9
+    return Basis(SGEMM, core, speed, _figures(core, speed, "single precision"))
 
 
 def linpack(device: DeviceProfile, host: HostSpeed) -> Basis:
@@ -94,11 +108,29 @@ def linpack(device: DeviceProfile, host: HostSpeed) -> Basis:
     return Basis(LINPACK, core, speed, _figures(core, speed, "double precision, HPL against DGEMM"))
 
 
-def train(model: str, device: DeviceProfile) -> Basis:
-    """A training step of that model, on the device and on this host."""
-    raise TopologyError(
-        f"how long a step of {model!r} takes on {device.name} is not known",
-        fix="use `calibrate: auto`, linpack or a number",
+def train(model: str, device: DeviceProfile, host: HostSpeed) -> Basis:
+    """A training step of a reference model: what the workload model says that the device takes for it (which is what
+    was measured for the two that it is fitted on) against what this host takes."""
+    from emulator.devices import host_step, roofline
+    from emulator.devices.workload import reference, references
+
+    if model not in references():
+        raise TopologyError(
+            f"there is no reference model {model!r} to be calibrated by", fix=f"use one of {', '.join(references())}"
+        )
+    known, step = roofline.of(device), reference(model)
+    if known is None or device.cores is None:
+        raise TopologyError(
+            f"how long a step of {model!r} takes on {device.name} is not known, nor can it be calibrated",
+            fix="use `calibrate: auto`, linpack or a number",
+        )
+    seconds, (speed, how) = known.seconds(step), host_step.steps(step, host)
+    marked = f", measured while {speed.busy}" if speed.busy else ""
+    return Basis(
+        f"{TRAIN}{model}",
+        1 / (seconds * device.cores.value),
+        speed,
+        f"a step of it takes {seconds:.3g} s there and {1 / speed.one:.3g} s on a core here, {how}{marked}",
     )
 
 

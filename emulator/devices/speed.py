@@ -33,7 +33,7 @@ class Speed:
         """Read back what `asdict` made; raises KeyError, TypeError or ValueError for anything else."""
         one, loaded, total = (raw[name] for name in ("one", "loaded", "all"))
         for rate in (one, loaded, total):
-            if not isinstance(rate, float) or not 1.0 < rate < 1e18:
+            if not isinstance(rate, float) or not 0.0 < rate < 1e18:
                 raise ValueError(f"{rate!r} is no rate")
         unit, busy, when = str(raw["unit"]), str(raw["busy"]), float(raw["when"])
         return Speed(unit, one, loaded, total, float(raw["spread"]), busy, when)

@@ -54,10 +54,10 @@ def _basis(value: Any) -> Any:
         basis.check_factor(float(value))
         return float(value)
     named = isinstance(value, str) and value.startswith(basis.TRAIN) and value != basis.TRAIN
-    if named or value in (basis.AUTO, basis.LINPACK):
+    if named or value in (basis.AUTO, basis.SGEMM, basis.LINPACK):
         return value
     raise ValueError(
-        f"{value!r} is no basis of calibration; write auto, linpack, train:MODEL or a number of host cores"
+        f"{value!r} is no basis of calibration; write auto, sgemm, linpack, train:MODEL or a number of host cores"
     )
 
 
@@ -173,7 +173,7 @@ class HostFields(Strict):
     calibrate: Annotated[
         Calibrate | None,
         Field(
-            description="what the device is compared with this host by: auto, linpack, train:MODEL, or the host cores "
+            description="what the device is compared with this host by: auto, sgemm, linpack, train:MODEL, or the host cores "
             "that one of its cores is worth at time scale 1; left out = auto"
         ),
     ] = None
