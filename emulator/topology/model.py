@@ -173,8 +173,8 @@ class HostFields(Strict):
     calibrate: Annotated[
         Calibrate | None,
         Field(
-            description="what the device is compared with this host by: auto, sgemm, linpack, train:MODEL, or the host cores "
-            "that one of its cores is worth at time scale 1; left out = auto"
+            description="what the device is compared with this host by: auto, sgemm, linpack, train:MODEL, or the host "
+            "cores that one of its cores is worth at time scale 1; left out = auto"
         ),
     ] = None
     pids: Annotated[int | None, Field(ge=16, le=4_000_000, strict=True, description="most processes")] = None

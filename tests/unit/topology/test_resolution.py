@@ -182,7 +182,10 @@ def test_a_node_of_many_threads_and_a_busy_host_get_more_cores_for_the_same_spee
         ("{device: rpi-4, calibrate: true}", "True is no basis"),
         ("{device: rpi-4, calibrate: [linpack]}", "is no basis"),
         ("{device: rpi-4, calibrate: 'train:'}", "'train:' is no basis"),
-        ("{device: rpi-4, calibrate: 'train:vgg'}", "file.yaml:1: node 'pi': .*'vgg'.* rpi-4 is not known; use"),
+        (
+            "{device: rpi-4, calibrate: 'train:vgg'}",
+            "file.yaml:1: node 'pi': there is no reference model 'vgg' .*; use one of",
+        ),
         ("{device: rpi-3b, calibrate: linpack}", "file.yaml:1: node 'pi': .*rpi-3b has no LINPACK figure"),
         ("{kind: switch, calibrate: auto}", "a switch has no `calibrate`"),
     ],
@@ -321,9 +324,10 @@ def test_a_shipped_topology_resolves_and_survives_json(path: Path) -> None:
     plan = load_plan(path, host=HOST)
     assert plan.name == path.stem
     assert Plan.from_json(plan.to_json()) == plan
-    roles = [node.role for node in plan.machines]
-    assert roles.count("parameter_server") == 1
-    assert roles.count("worker") == len(roles) - 1 >= 2
+    if path.stem != "linpack-4":  # its nodes run MPI programs, not roles
+        roles = [node.role for node in plan.machines]
+        assert roles.count("parameter_server") == 1
+        assert roles.count("worker") == len(roles) - 1 >= 2
     paths = Paths(plan)
     for node in plan.machines:
         for peer in plan.machines:
