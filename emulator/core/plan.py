@@ -129,7 +129,8 @@ class NodePlan:
     the host cores that the device is worth in the host's own programs, while the cap is only for the emulating one.
     `power` is None where the device's watts are not known.
     `machine` is what the device calls itself and `clock` its own, in Hz, for programs that ask ("" and 0 = they see the
-    host's); `storage` is its card, None where it has the host's.
+    host's); `worth` is what a second of CPU time under its cap is worth beside one without (`devices.delivery`).
+    `storage` is its card, None where it has the host's.
     """
 
     name: str
@@ -153,10 +154,16 @@ class NodePlan:
     power: PowerPlan | None = None
     machine: str = ""
     clock: float = 0.0
+    worth: float = 1.0
     storage: StoragePlan | None = None
     address: IPv4Address | None = None
     interfaces: tuple[InterfacePlan, ...] = ()
     routes: tuple[RoutePlan, ...] = ()
+
+    @property
+    def quota(self) -> float:
+        """Host cores of CPU time that it is given, so that it gets the work of `host_cpus`."""
+        return float(self.host_cpus) / self.worth
 
     @property
     def foreign(self) -> bool:

@@ -38,7 +38,7 @@ def _between(lab: Lab, before: LabStats, after: LabStats, seconds: float) -> dic
     nodes = {}
     for node in lab.plan.machines:
         old, new = before.usage[node.name], after.usage[node.name]
-        share = float(new.cpu - old.cpu) / seconds / float(node.host_cpus)
+        share = float(new.cpu - old.cpu) / seconds / node.quota
         nodes[node.name] = {
             "cpus": round(share * float(node.cpus), 4),
             "of_cap": round(share, 4),

@@ -173,6 +173,14 @@ def read(file: Path | str) -> str:
         os.close(fd)
 
 
+def seconds(file: Path | str) -> float:
+    """CPU seconds, out of version 1's cpuacct.usage (nanoseconds) or version 2's cpu.stat."""
+    text = read(file).strip()
+    if text.isdigit():
+        return int(text) / 1e9
+    return int(dict(line.split() for line in text.splitlines())["usage_usec"]) / 1e6
+
+
 def mounted_roots() -> list[Path]:
     """Every cgroup hierarchy mounted here, whether we need it or not: leftovers are looked for in all."""
     roots: dict[Path, None] = {}

@@ -13,6 +13,7 @@ from emulator.core.processor import ARCHITECTURES
 from emulator.core.units import Rate
 from emulator.devices.caps import Asked, Caps, caps
 from emulator.devices.card import card
+from emulator.devices.delivery import known
 from emulator.devices.power import power
 from emulator.devices.profile import UNLIMITED, profile
 from emulator.topology import expand, graph, line, notes, settle
@@ -198,6 +199,7 @@ def _node(one: OneNode, settled: Settled, worth: Caps | None, network: Network) 
         power=power(device),
         machine=device.title if device.cores else "",
         clock=clock.value if clock else 0.0,
+        worth=known().at(float(worth.host_cpus) / worth.threads) if worth.limited else 1.0,
         storage=card(device),
         env=tuple(values.get("env", {}).items()),
         **base,

@@ -46,7 +46,7 @@ def create(
     """
     from docker.types import Mount
 
-    quota, period = caps.quota(float(node.host_cpus))
+    quota, period = caps.quota(node.quota)
     memory = int(node.memory)
     own = (*(image["Config"]["Entrypoint"] or ()), *(image["Config"]["Cmd"] or ()))
     host = client.create_host_config(

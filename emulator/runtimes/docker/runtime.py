@@ -17,7 +17,7 @@ from emulator.core.clock import RealClock
 from emulator.core.errors import EmuError, HostError, LabError, RuntimeFailure
 from emulator.core.processor import host_arch
 from emulator.core.units import Size
-from emulator.runtimes import binfmt, caps, cgroups, identity, state, storage
+from emulator.runtimes import awake, binfmt, caps, cgroups, identity, state, storage
 from emulator.runtimes.base import NodeHandle, Usage
 from emulator.runtimes.cgroups import NodeGroups
 from emulator.runtimes.docker import container, controller, ended, engine, gate, image, leftover, machine, place, settle
@@ -106,6 +106,7 @@ class DockerRuntime(NamespacedNodes):
 
         made = dict(zip([node.name for node in machines], in_parallel(make, machines), strict=True))
         state.write(lab, known | made)
+        awake.launch(lab, self._hierarchies)
         return {
             name: NodeHandle(name, made.netns, made.pid or None)
             for name, made in ((node.name, (known | made)[node.name]) for node in nodes)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from emulator.core.clock import RealClock
-from emulator.runtimes import identity
+from emulator.runtimes import cgroups, identity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,16 +50,16 @@ class Gauge:
     def refresh(self) -> None:
         """Read the node's cgroups and show what they say; raises OSError when they have gone."""
         source = self._source
-        used = _number(source.usage)
-        table = dict(line.split()[:2] for line in _text(source.details).splitlines())
-        cap = _text(source.cap)
+        used = int(cgroups.read(source.usage))
+        table = dict(line.split()[:2] for line in cgroups.read(source.details).splitlines())
+        cap = cgroups.read(source.cap).strip()
         # Pages of a warmed process lower the cap by what they take (`NamespacedNodes.charge_shared`): the node's, too.
         shared = max(source.memory - int(cap), 0) if cap.isdigit() else 0
         if "total_cache" in table:  # version 1
             shmem, cache = int(table.get("total_shmem", 0)), int(table["total_cache"])
         else:
             shmem, cache = int(table["shmem"]), int(table["file"])
-        self._write(used + shared, max(cache - shmem, 0), shmem, _seconds(source.processor_time))
+        self._write(used + shared, max(cache - shmem, 0), shmem, cgroups.seconds(source.processor_time))
 
     def _write(self, used: int, cache: int, shmem: int, busy: float) -> None:
         source = self._source
@@ -91,26 +91,6 @@ def _make(path: str) -> int:
 
 def _replace(file: int, text: str) -> None:
     os.pwrite(file, text.encode(), 0)
-
-
-def _text(path: str) -> str:
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(file, 16384).decode().strip()
-    finally:
-        os.close(file)
-
-
-def _number(path: str) -> int:
-    return int(_text(path))
-
-
-def _seconds(path: str) -> float:
-    """CPU seconds, from version 1's cpuacct.usage (nanoseconds) or version 2's cpu.stat."""
-    text = _text(path)
-    if text.isdigit():
-        return int(text) / 1e9
-    return int(dict(line.split() for line in text.splitlines())["usage_usec"]) / 1e6
 
 
 def _boot() -> int:

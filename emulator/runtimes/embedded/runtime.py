@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.core.errors import HostError, LabError, RuntimeFailure
 from emulator.core.processor import host_arch
 from emulator.core.state_file import replace_state
-from emulator.runtimes import caps, cgroups, identity, state, storage
+from emulator.runtimes import awake, caps, cgroups, identity, state, storage
 from emulator.runtimes.base import NodeHandle, log_path, read_log
 from emulator.runtimes.cgroups import NodeGroups
 from emulator.runtimes.embedded import rootfs, view
@@ -94,6 +94,8 @@ class EmbeddedRuntime(NamespacedNodes):
         for name, answer in answers.items():
             made[name] = replace(made[name], netns=answer["netns"], pid=answer.get("pid", 0), inode=answer["inode"])
         state.write(lab, made)
+        if hosts:
+            awake.launch(lab, self._hierarchies)
         return {name: NodeHandle(name, node.netns, node.pid or None) for name, node in made.items()}
 
     def _state(self, lab: LabId, plan: Plan, node: NodePlan, cwd: str) -> NodeState:
@@ -141,7 +143,7 @@ class EmbeddedRuntime(NamespacedNodes):
             processor_time=str(files("cpuacct", "cpu.stat" if self._hierarchies.is_v2("cpuacct") else "cpuacct.usage")),
             memory=int(node.memory),
             processors=identity.processors(node),
-            speed=float(node.cpus) / float(node.host_cpus),
+            speed=float(node.cpus) / node.quota,
         )
 
     def start_commands(self, lab: LabId, plan: Plan) -> None:
