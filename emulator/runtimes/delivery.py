@@ -1,7 +1,7 @@
 """Measures what a second of CPU time under a cap is worth on this host (`emulator.devices.delivery`), in some 15 s.
 
-Run as a program, `python -m emulator.runtimes.delivery NAME`, it joins the groups that `measure` has made for the lab of
-that name, and holds its own work, without a cap and with one by turns, against each other.
+Run as a program, `python -m emulator.runtimes.delivery NAME`, it joins the groups that `measure` has made for the lab
+of that name, and holds its own work, without a cap and with one by turns, against each other.
 """
 
 from __future__ import annotations
