@@ -14,6 +14,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from emulator.core import threads
 from emulator.core.enter import join_cgroup
 from emulator.core.errors import HostError
 from emulator.core.lab_id import LabId
@@ -21,7 +22,6 @@ from emulator.core.plan import NodePlan
 from emulator.core.units import Share
 from emulator.devices import delivery
 from emulator.devices.delivery import Curve
-from emulator.devices.host import ONE_THREAD
 from emulator.runtimes import awake, caps, cgroups
 from emulator.runtimes.cgroups import NodeGroups
 
@@ -40,7 +40,7 @@ def measure() -> Curve:
 
     hierarchies = cgroups.detect()
     lab = LabId.of(f"delivery-{os.getpid()}")
-    environment = {**os.environ, **dict.fromkeys(ONE_THREAD, "1")}
+    environment = {**os.environ, **threads.ONE}
     command = [sys.executable, "-m", "emulator.runtimes.delivery", lab.name]
     try:
         cgroups.prepare(hierarchies, lab)

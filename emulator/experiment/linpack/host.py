@@ -16,12 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from emulator.core import clock
+from emulator.core import clock, threads
 from emulator.core.cache import user_cache
 from emulator.core.errors import HostError
 from emulator.devices import calibration
 from emulator.devices.host import cpu_model
-from emulator.devices.kernels.register import ONE_THREAD
 from emulator.devices.speed import Speed
 from emulator.experiment.linpack.hpl_file import hpl_file
 from emulator.experiment.linpack.output import operations, parse
@@ -72,7 +71,7 @@ def core_rate(program: Path, n: int, block: int, *, force: bool, say: Callable[[
 
 def _measure(program: Path, n: int, block: int) -> float:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("OPENBLAS_", "OMPI_"))}
-    environment |= dict.fromkeys(ONE_THREAD, "1")
+    environment |= threads.ONE
     environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl": "self"}
     with tempfile.TemporaryDirectory(prefix="emu-hpl-") as folder:
         for name in ("HPL.dat", "hpccinf.txt"):
