@@ -22,6 +22,7 @@ from emulator.cli import (
     down,
     exec_,
     experiment,
+    fidelity,
     forward,
     images,
     isa_check,
@@ -70,6 +71,7 @@ app.add_typer(topology.app, name="topology", rich_help_panel=FILES)
 app.command("schema", rich_help_panel=FILES)(schema.schema)
 app.command("doctor", rich_help_panel=FILES)(doctor.doctor)
 app.command("calibrate", rich_help_panel=FILES)(calibrate.calibrate)
+app.command("fidelity", rich_help_panel=FILES)(fidelity.fidelity)
 app.command("isa-check", rich_help_panel=FILES)(isa_check.isa_check)
 
 

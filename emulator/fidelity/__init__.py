@@ -1,0 +1,1 @@
+"""How near an emulated device comes to the published figures of the real one: `emu fidelity`."""
