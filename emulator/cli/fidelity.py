@@ -17,19 +17,18 @@ def fidelity(
     as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
     quick: bool = typer.Option(False, "--quick", help="Run one of the training steps only."),
     time_scale: float = typer.Option(0.2, "--time-scale", min=0.05, max=1.0, help="Real seconds of an emulated one."),
-    runtime: str = typer.Option(None, "--runtime", help="embedded or docker; else the best that is here."),
 ) -> None:
     """Run a device's benchmarks in a node, and say how far each is from the published figure."""
     from emulator.devices.profile import profile
     from emulator.devices.quiet import warnings
     from emulator.experiment.host import describe
-    from emulator.fidelity.measure import in_node, rows
+    from emulator.fidelity.measure import RUNTIME, in_node, rows
     from emulator.fidelity.row import errors
 
     devices = [profile(name) for name in dict.fromkeys(device)]
 
     def measure(name: str, basis: str, kernel: str) -> Any:
-        return in_node(name, basis, kernel, time_scale, runtime)
+        return in_node(name, basis, kernel, time_scale)
 
     found = [row for one in devices for row in rows(one, time_scale, quick, measure)]
     summary = errors(found)
@@ -41,7 +40,7 @@ def fidelity(
             "time_scale": time_scale,
             "quick": quick,
             "warnings": warnings(),
-            "runtime": runtime,
+            "runtime": RUNTIME,
         }
         print(json.dumps({**summary, "rows": [row.to_json() for row in found], "honesty": honesty}, indent=1))
         return

@@ -22,7 +22,8 @@ from emulator.fidelity.row import CALIBRATED, PREDICTED, Row
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from emulator.devices.profile import DeviceProfile, Figure
+    from emulator.devices.figures import Figure
+    from emulator.devices.profile import DeviceProfile
 
     #: device, basis of calibration, kernel -> what the kernel reads in a node, in real units, and the time scale
     Measurer = Callable[[str, str, str], Reading]
@@ -41,7 +42,10 @@ DERIVED = ("sgemm",)
 #: the one training step that a quick report runs: the shortest of those that are predicted
 QUICK = ("mnasnet",)
 NOT_YET = "not available yet: nothing measures it in a node"
+#: real seconds for one kernel in a node
 LIMIT = 300.0
+#: its nodes see the host's files, and so this Python; a container's image has neither the kernels nor torch
+RUNTIME = "embedded"
 
 
 def rows(device: DeviceProfile, time_scale: float, quick: bool, measure: Measurer) -> Iterator[Row]:
@@ -59,7 +63,7 @@ def _figure(device: DeviceProfile, key: str, figure: Figure, time_scale: float, 
         if device.figure("hpl") is None:
             note = "the device has no hpl to be calibrated by"
         else:
-            node = measure(device.name, "linpack", kernel).mean / time_scale
+            node = measure(device.name, "linpack", kernel).mean * time_scale
     return Row(device.name, key, role, KINDS[key].unit, figure.value, figure.source, node, note)
 
 
@@ -69,7 +73,7 @@ def _training(device: DeviceProfile, time_scale: float, quick: bool, measure: Me
     for model in references():
         if model not in measured:
             continue
-        modelled = known and known.seconds(reference(model))
+        modelled = None if known is None else known.seconds(reference(model))
         node, note = None, ""
         if known is None:
             note = "the device has too few figures for the workload model"
@@ -78,15 +82,14 @@ def _training(device: DeviceProfile, time_scale: float, quick: bool, measure: Me
         elif find_spec(PACKAGE) is None:
             note = f"the package {PACKAGE}, which has the models, is not installed"
         else:
-            node = time_scale / measure(device.name, f"train:{model}", f"{STEP}{model}").mean
+            node = 1 / (measure(device.name, f"train:{model}", f"{STEP}{model}").mean * time_scale)
             note = "capped as the workload model says"
         role = CALIBRATED if model in roofline.FIT else PREDICTED
         yield Row(device.name, f"train_{model}", role, "s", measured[model], source[model], node, note, modelled)
 
 
-def in_node(device: str, basis: str, kernel: str, time_scale: float, runtime: str | None = None) -> Reading:
-    """Bring up one node, run the kernel in it, take it down. Raises TopologyError, HostError, LabError, RuntimeFailure;
-    LabError as well where the host has too few cores for the node at this time scale."""
+def in_node(device: str, basis: str, kernel: str, time_scale: float) -> Reading:
+    """Bring up one node, run the kernel in it, take it down. Raises TopologyError, HostError, LabError, RuntimeFailure."""
     from emulator.lab import Lab
     from emulator.topology import load_plan
 
@@ -103,7 +106,7 @@ def in_node(device: str, basis: str, kernel: str, time_scale: float, runtime: st
         file = Path(folder, "board.yaml")
         file.write_text(text)
         plan = load_plan(file, time_scale=time_scale)
-    with Lab.from_plan(plan, runtime=runtime) as lab:
+    with Lab.from_plan(plan, runtime=RUNTIME) as lab:
         node = lab.node("board")
         command = [sys.executable, "-m", "emulator.devices.kernels", kernel, "--threads", str(node.plan.threads)]
         done = node.run([*command, "--seconds", "2"], timeout=LIMIT).check()

@@ -45,8 +45,8 @@ def test_every_figure_has_a_row_in_emulated_units(monkeypatch: pytest.MonkeyPatc
 
     device = profile("rpi-4")
     found = {one.figure: one for one in measure.rows(device, 0.2, False, fake)}
-    assert found["hpl"].node == pytest.approx(1e10)  # 2e9 in a real second are five times that in an emulated one
-    assert found["train_resnet34"].node == pytest.approx(0.4)  # 2 real seconds
+    assert found["hpl"].node == pytest.approx(4e8)  # a real second is five emulated ones
+    assert found["train_resnet34"].node == pytest.approx(10)  # 2 real seconds
     assert {f"train_{model}" for model in references()} <= set(found)
     roles = {name: one.role for name, one in found.items()}
     assert {name for name, role in roles.items() if role == CALIBRATED} == {
