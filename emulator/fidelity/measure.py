@@ -89,7 +89,7 @@ def _training(device: DeviceProfile, time_scale: float, quick: bool, measure: Me
 
 
 def in_node(device: str, basis: str, kernel: str, time_scale: float) -> Reading:
-    """Bring up one node, run the kernel in it, take it down. Raises TopologyError, HostError, LabError, RuntimeFailure."""
+    """Run the kernel in a node made for it. Raises TopologyError, HostError, LabError, RuntimeFailure."""
     from emulator.lab import Lab
     from emulator.topology import load_plan
 
