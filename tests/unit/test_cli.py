@@ -14,6 +14,7 @@ from emulator.cli import main
 from emulator.cli.main import app
 
 VERBS = [
+    "fidelity",
     *"up down status stats exec shell logs cp forward experiment report runs validate schema".split(),
     *"calibrate doctor isa-check".split(),
     *("devices show", "devices measure"),
