@@ -22,6 +22,7 @@ def fidelity(
     from emulator.devices.profile import profile
     from emulator.devices.quiet import warnings
     from emulator.experiment.host import describe
+    from emulator.experiment.signals import orderly
     from emulator.fidelity.measure import RUNTIME, in_node, rows
     from emulator.fidelity.row import errors
 
@@ -30,7 +31,8 @@ def fidelity(
     def measure(name: str, basis: str, kernel: str) -> Any:
         return in_node(name, basis, kernel, time_scale)
 
-    found = [row for one in devices for row in rows(one, time_scale, quick, measure)]
+    with orderly():
+        found = [row for one in devices for row in rows(one, time_scale, quick, measure)]
     summary = errors(found)
     if as_json:
         import json

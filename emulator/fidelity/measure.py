@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 #: figures that a kernel measures in a node calibrated by `linpack`, with what the kernel is
 KERNELS = {
-    "hpl": ("lu", "a dense solve (LU) instead of HPL proper"),
+    "hpl": ("dgemm", "the DGEMM that linpack compares by; HPL itself: `emu experiment linpack`"),
     "stream_triad": ("triad", "nothing caps the memory's rate: it follows from the share of a core"),
 }
-#: figures that the model's roofline is made of: they are inputs
-INPUTS = ("hpl", "stream_triad")
+#: figures that the node is calibrated by; STREAM goes into the workload model, but no cap holds a node to it
+INPUTS = ("hpl",)
 #: figures that describe the machine instead of saying how fast it is, and the watts, which are modelled from them
 NO_SPEED = ("cores", "clock", "memory", "l1d", "l1i", "l2", "l3", "idle", "loaded", "hpl_power")
 #: derived from the training figures, so no figure of its own

@@ -51,7 +51,6 @@ def test_every_figure_has_a_row_in_emulated_units(monkeypatch: pytest.MonkeyPatc
     roles = {name: one.role for name, one in found.items()}
     assert {name for name, role in roles.items() if role == CALIBRATED} == {
         "hpl",
-        "stream_triad",
         "train_resnet18",
         "train_mobilenetv3_large",
     }
