@@ -115,7 +115,7 @@ class Sampler:
         return {
             "cpu_s": round(cpu, 6),
             "real_s": round(real, 6),
-            "cpu_share": round(cpu / (real * float(node.host_cpus)), 6) if real and node.host_cpus else 0.0,
+            "cpu_share": round(cpu / (real * node.quota), 6) if real and node.host_cpus else 0.0,
             "throttled_s": round(float(now.throttled) - float(first.throttled), 6),
             "periods": now.periods - first.periods,
             "throttled_periods": now.throttled_periods - first.throttled_periods,

@@ -62,7 +62,7 @@ def _busy(trace: Trace, node: NodePlan, use: NodeUse) -> float:
         return paced.modelled / trace.seconds if paced and trace.seconds else 0.0
     last, before = trace.usage[node.name], trace.usage_before.get(node.name, {})
     cpu, real = (float(last[key]) - float(before.get(key, 0.0)) for key in ("cpu_s", "real_s"))
-    return cpu / (real * float(node.host_cpus)) if real > 0 and node.host_cpus else use.cpu
+    return cpu / (real * node.quota) if real > 0 and node.host_cpus else use.cpu
 
 
 def _measured(plan: Plan, trace: Trace, name: str) -> NodeUse:

@@ -29,7 +29,8 @@ PRECEDENCE = 10
 #: seconds; the kernel takes CPU time from a quota once in this long
 TICK = time.clock_getres(_CLOCK_MONOTONIC_COARSE)
 #: files that a kernel may lack: it has no swap accounting, or no burst (before Linux 5.14)
-_OPTIONAL = ("memory.memsw.limit_in_bytes", "memory.swap.max", "cpu.max.burst", "cpu.cfs_burst_us")
+_BURST = {False: "cpu.cfs_burst_us", True: "cpu.max.burst"}  # by whether it is version 2
+_OPTIONAL = ("memory.memsw.limit_in_bytes", "memory.swap.max", *_BURST.values())
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -74,8 +75,7 @@ def settings(hierarchies: Hierarchies, node: NodePlan) -> list[tuple[str, str, s
             ("cpu", "cpu.cfs_quota_us", str(microseconds)),
             ("cpu", "cpu.shares", str(min(262_144, max(2, round(1024 * share))))),
         ]
-    if spare := burst(share):
-        cpu.append(("cpu", "cpu.max.burst" if hierarchies.is_v2("cpu") else "cpu.cfs_burst_us", str(spare)))
+    cpu.append(("cpu", _BURST[hierarchies.is_v2("cpu")], str(burst(share))))
     return [*cpu, *memory_settings(hierarchies, int(node.memory)), ("pids", "pids.max", str(node.pids))]
 
 
@@ -109,11 +109,11 @@ def set_all(groups: NodeGroups, node: NodePlan, card: Sequence[tuple[str, str, s
 
 
 def lift(groups: NodeGroups) -> None:
-    """Take the cap on CPU time off again."""
-    if groups.hierarchies.is_v2("cpu"):
-        cgroups.write(groups.file("cpu", "cpu.max"), "max")
-    else:
-        cgroups.write(groups.file("cpu", "cpu.cfs_quota_us"), "-1")
+    """Take the cap on CPU time off again, the burst first: the kernel takes no quota that is under it."""
+    v2 = groups.hierarchies.is_v2("cpu")
+    for file, value in ((_BURST[v2], "0"), ("cpu.max", "max") if v2 else ("cpu.cfs_quota_us", "-1")):
+        if (path := groups.file("cpu", file)).exists():
+            cgroups.write(path, value)
 
 
 def weigh_lab(hierarchies: Hierarchies, lab: LabId, cores: float) -> None:
