@@ -32,7 +32,14 @@ if TYPE_CHECKING:
 
 #: the better of so many runs counts: what else runs on the host only ever slows one
 RUNS = 2
-#: real seconds; a core slower than 0.1 GFLOPS is a host for no emulation
+#: one thread, whatever BLAS the program was built with, and no network
+ALONE = {
+    **threads.ONE,
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_btl": "self",
+}
+#: FLOP/s; a core slower than that would need longer than is waited for
 SLOWEST = 1e8
 
 
@@ -52,7 +59,7 @@ def core_rate(program: Path, n: int, block: int, *, force: bool, say: Callable[[
 
     Raises HostError on a busy host, unless forced.
     """
-    key = " | ".join([cpu_model(), os.uname().release, program.name, f"n={n}", f"block={block}"])
+    key = " | ".join([cpu_model(), os.uname().release, program.name, f"n={n}", f"block={block}", "1 thread"])
     kept = _read().get(key)
     if kept is not None:
         return kept, ""
@@ -71,8 +78,7 @@ def core_rate(program: Path, n: int, block: int, *, force: bool, say: Callable[[
 
 def _measure(program: Path, n: int, block: int) -> float:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("OPENBLAS_", "OMPI_"))}
-    environment |= threads.ONE
-    environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl": "self"}
+    environment |= ALONE
     with tempfile.TemporaryDirectory(prefix="emu-hpl-") as folder:
         for name in ("HPL.dat", "hpccinf.txt"):
             Path(folder, name).write_text(hpl_file(n, block, 1, 1), encoding="utf-8")
