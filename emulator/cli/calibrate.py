@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from emulator.devices.delivery import Curve
     from emulator.devices.speed import Speed
 
 
@@ -26,6 +27,7 @@ def calibrate(
     from emulator.devices.quiet import warnings
 
     speeds = calibration.whole(force=force, anew=anew or force)
+    curve = _delivery(anew or force)
     said = warnings()
     if as_json:
         import json
@@ -33,15 +35,31 @@ def calibrate(
 
         facts = {"cpu": cpu_model(), "cores": cores_here(), "key": calibration.key(), "warnings": said}
         kernels = {name: asdict(speed) for name, speed in speeds.items()}
-        print(json.dumps(facts | {"kernels": kernels, "file": str(calibration.cache_file())}, indent=1))
+        delivered = {"delivery": [list(point) for point in curve.points]}
+        print(json.dumps(facts | delivered | {"kernels": kernels, "file": str(calibration.cache_file())}, indent=1))
         return
     from emulator.cli.console import console
 
     console().print(_view(calibration.key(), cores_here(), speeds))
+    if curve.points:
+        parts = ", ".join(f"{worth:.3f} at {share:g}" for share, worth in curve.points)
+        print(f"a second of a core under a cap is worth, by the share of the core: {parts}")
     for text in calibration.doubts():
         print(f"warning: {text}", file=sys.stderr)
     for text in said:
         print(f"warning: this host's speed may change: {text}", file=sys.stderr)
+
+
+def _delivery(anew: bool) -> Curve:
+    """What capped time is worth, measured where it is not known yet; one without points where no cap can be set."""
+    from emulator.devices import delivery
+    from emulator.runtimes.embedded import EmbeddedRuntime
+
+    if EmbeddedRuntime().probe() or (delivery.known().points and not anew):
+        return delivery.known()
+    from emulator.runtimes.delivery import measure
+
+    return measure()
 
 
 #: how a unit is shown: divided by, name

@@ -58,10 +58,34 @@ def _runtimes() -> Iterator[Check]:
         yield Check("runtime embedded", "ok", "namespaces, overlay and cgroups work")
     for problem in problems:
         yield Check("runtime embedded", "bad", problem.fact, problem.fix)
+    if not problems:
+        yield from _caps()
     yield _docker()
     yield _arm64()
     yield from _controller()
     yield Check("runtime fake", "ok", "always works (roles on a virtual clock, no isolation)")
+
+
+def _caps() -> Iterator[Check]:
+    """How exactly nodes are held to their devices' speed: of the processor, and of the card."""
+    from emulator.devices import delivery
+    from emulator.runtimes import awake, cgroups, storage
+    from emulator.runtimes.embedded import view
+
+    if problem := awake.problem():
+        yield Check("caps cpu", "note", problem.fact, problem.fix)
+    elif not delivery.known().points:
+        yield Check(
+            "caps cpu", "note", "what small shares deliver is not measured, so they fall short", "emu calibrate"
+        )
+    else:
+        yield Check("caps cpu", "ok", "processors are kept awake; quotas make up for what capped time is not worth")
+    place = view.disk_root()
+    on = storage.disk(cgroups.detect(), place if place is None or place.is_dir() else place.parent)
+    if on.why:
+        yield Check("caps storage", "note", f"storage is not capped: {on.why}")
+    else:
+        yield Check("caps storage", "ok", f"held by the kernel on disk {on.number} ({place})")
 
 
 def _docker() -> Check:

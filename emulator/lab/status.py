@@ -47,7 +47,8 @@ def _stateless(lab: LabId) -> str:
 def report(lab: Lab) -> dict[str, Any]:
     """The state of one lab, as plain values; memory in bytes, CPU in cores of this host.
 
-    `overloads` are sentences about what of this host's doing holds the lab back now (see `overload.now`).
+    `storage` says why the nodes' cards are not held to their speed, if they are not. `overloads` are sentences about
+    what of this host's doing holds the lab back now (see `overload.now`).
     """
     stats = lab.stats()
     state = lab.state
@@ -88,9 +89,17 @@ def report(lab: Lab) -> dict[str, Any]:
         "links_priority": health.priority,
         "links_restarts": health.restarts,
         "links_detail": health.detail,
+        "storage": _storage(lab),
         "overloads": [f"{one.node}: {one.what}" if one.node else one.what for one in overload.now(lab)],
         "nodes": nodes,
     }
+
+
+def _storage(lab: Lab) -> list[str]:
+    """Why the cards of its nodes are not held to their speed, each reason once; none where they are."""
+    from emulator.runtimes import state as node_state
+
+    return sorted({node.storage for node in node_state.read(lab.id).values() if node.storage})
 
 
 def _state(running: bool, oom_kills: int) -> str:
@@ -145,7 +154,8 @@ def table(report: dict[str, Any]) -> RenderableType:
     tail = f"{counted(report['links'], 'link')} by {report['link_driver']}: {links} ({extra})"
     told = [Text(_said(node)) for node in report["nodes"] if node["why"]]
     held = [Text(f"the host does not keep up: {what}", style="yellow") for what in report["overloads"]]
-    return Group(Text(head), grid, *told, Text(tail), *held)
+    cards = [Text(f"storage is not capped: {why}") for why in report["storage"]]
+    return Group(Text(head), grid, *told, Text(tail), *cards, *held)
 
 
 def _said(node: dict[str, Any]) -> str:

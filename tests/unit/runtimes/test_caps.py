@@ -48,18 +48,23 @@ def test_a_share_that_no_kernel_can_give_is_refused(share: float) -> None:
         caps.quota(share)
 
 
-@pytest.mark.parametrize(
-    ("share", "ticks"), [(0.25, 0.0), (0.5, 0.0), (0.7, 1.0), (1.0, 1.0), (1.05, 0.0), (1.9, 1.0), (0.001, 0.0)]
-)
-def test_a_tick_of_burst_where_a_period_has_no_idle_one(
-    share: float, ticks: float, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("share", "expected"), [(0.25, 2500), (0.5, 4000), (1.9, 4000), (0.001, 1000)])
+def test_a_tick_of_quota_may_be_used_later_but_never_more_than_the_quota(
+    share: float, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(caps, "TICK", 0.004)
-    assert caps.burst(share) == ticks * 4000
+    assert caps.burst(share) == expected
     node = replace(NODE, host_cpus=Share(share))
     for hierarchies, file in ((V1, "cpu.cfs_burst_us"), (V2, "cpu.max.burst")):
-        written = [value for _, name, value in caps.settings(hierarchies, node) if name == file]
-        assert written == (["4000"] if ticks else [])
+        names = [name for _, name, _ in caps.settings(hierarchies, node)]
+        assert (file, str(expected)) in [(name, value) for _, name, value in caps.settings(hierarchies, node)]
+        assert names.index(file) > max(names.index(name) for name in names if "quota" in name or name == "cpu.max")
+
+
+def test_time_that_is_worth_less_is_made_up_for_by_more_of_it() -> None:
+    slow = replace(NODE, worth=0.8)
+    assert ("cpu", "cpu.cfs_quota_us", "3125") in caps.settings(V1, slow)
+    assert ("cpu", "cpu.max", "3125 10000") in caps.settings(V2, slow)
 
 
 def test_version_1() -> None:
@@ -67,6 +72,7 @@ def test_version_1() -> None:
         ("cpu", "cpu.cfs_period_us", "10000"),
         ("cpu", "cpu.cfs_quota_us", "2500"),
         ("cpu", "cpu.shares", "256"),
+        ("cpu", "cpu.cfs_burst_us", "2500"),
         ("memory", "memory.limit_in_bytes", str(64 << 20)),
         ("memory", "memory.memsw.limit_in_bytes", str(64 << 20)),
         ("pids", "pids.max", "77"),
@@ -77,6 +83,7 @@ def test_version_2() -> None:
     assert caps.settings(V2, NODE) == [
         ("cpu", "cpu.max", "2500 10000"),
         ("cpu", "cpu.weight", "25"),
+        ("cpu", "cpu.max.burst", "2500"),
         ("memory", "memory.max", str(64 << 20)),
         ("memory", "memory.swap.max", "0"),
         ("pids", "pids.max", "77"),
