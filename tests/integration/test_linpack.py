@@ -106,5 +106,5 @@ def test_too_little_memory_is_told_with_the_node(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("emulator.experiment.linpack.read.memory", lambda *_: 0.0)
     path = write(tmp_path, "hpl-oom")
     with pytest.raises(EmuError, match=r"pi-1 ran out of memory: .* of 96 MiB\); make `n` smaller"):
-        run_experiment(path, out=tmp_path / "runs", force=True, overrides={"n": 3000, "nodes": [1]})
+        run_experiment(path, out=tmp_path / "runs", force=True, overrides={"n": 4000, "nodes": [1]})
     assert not LabId.of("hpl-oom-small").directory.exists()
