@@ -14,8 +14,11 @@ from emulator.devices.speed import Speed
 if TYPE_CHECKING:
     from emulator.devices.host import HostSpeed
     from emulator.devices.profile import DeviceProfile
+    from emulator.devices.workload import Own
 
 AUTO, LINPACK, TRAIN = "auto", "linpack", "train:"
+#: what auto comes to in an experiment
+OWN = "workload"
 #: what auto comes to, besides linpack
 SGEMM, HOST = "sgemm", "host"
 #: host cores that one device core may be said to be worth
@@ -26,12 +29,16 @@ HOST_CORES = "host cores"
 @dataclass(frozen=True)
 class Basis:
     """`core` is what one core of the device does in an emulated second, `speed` what this host does in a real one, in
-    the same unit. `name` is how the file would ask for it, `figures` says both to a person."""
+    the same unit. `name` is how the file would ask for it, `figures` says both to a person. `charged` is what one core
+    of the device does in an emulated second of what the virtual clock charges (FLOP/s), where the basis knows (0 = as
+    its worth in this host's SGEMM).
+    """
 
     name: str
     core: float
     speed: Speed
     figures: str
+    charged: float = 0.0
 
     def cpus(self, cpus: float, time_scale: float, cores: int, busy: float = 1.0) -> float:
         """Host cores that so many device cores are worth, while `busy` host cores are in use."""
@@ -49,7 +56,8 @@ def basis(asked: str | float, device: DeviceProfile, host: HostSpeed, time_scale
     if isinstance(asked, (int, float)):
         return factor(asked, host)
     if asked == AUTO:
-        return auto(device, host, time_scale)
+        found = None if host.auto is None else own(host.auto, device, host)
+        return found or auto(device, host, time_scale)
     if asked == LINPACK:
         return linpack(device, host)
     if asked.startswith(TRAIN):
@@ -131,6 +139,29 @@ def train(model: str, device: DeviceProfile, host: HostSpeed) -> Basis:
         1 / (seconds * device.cores.value),
         speed,
         f"a step of it takes {seconds:.3g} s there and {1 / speed.one:.3g} s on a core here, {how}{marked}",
+    )
+
+
+def own(workload: Own, device: DeviceProfile, host: HostSpeed) -> Basis | None:
+    """An experiment's own step: what the workload model says that the device takes for it, against what this host
+    takes. None where too little of the device is known."""
+    from emulator.devices import roofline
+
+    known = roofline.of(device)
+    if known is None or device.cores is None:
+        return None
+    seconds, sgemm_here = known.seconds(workload.step), host.speed("sgemm")
+    here = workload.seconds or workload.charged / sgemm_here.one
+    # Of how cores disturb each other only SGEMM is known here.
+    loaded, together = (rate / sgemm_here.one / here for rate in (sgemm_here.loaded, sgemm_here.all))
+    derived = f", by {known.derived}" if known.derived else ""
+    return Basis(
+        OWN,
+        1 / (seconds * device.cores.value),
+        Speed("step/s", 1 / here, loaded, together, sgemm_here.spread, sgemm_here.busy),
+        f"a step of {workload.step.model} of batch {workload.step.batch} takes {1e3 * seconds:.3g} ms there{derived}, "
+        + (f"and {1e3 * here:.3g} ms on a core here" if workload.seconds else "on the virtual clock"),
+        charged=workload.charged / (seconds * device.cores.value),
     )
 
 

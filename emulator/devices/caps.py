@@ -69,7 +69,7 @@ def caps(device: DeviceProfile, host: HostSpeed, time_scale: float, asked: Asked
     used = Share(cores if asked.cpus is None else asked.cpus)
     foreign = asked.arch not in ("", host.arch)
     by = basis(asked.calibrate, device, host, time_scale)
-    gflops = used * by.worth * host.gflops
+    gflops = used * (by.charged / 1e9 or by.worth * host.gflops)
     if device.cores is None and asked.cpus is None and asked.calibrate == AUTO:
         all_cores = Share(host.cores)
         native = all_cores if foreign else None

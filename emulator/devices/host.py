@@ -7,11 +7,15 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from emulator.core.errors import HostError
 from emulator.core.processor import host_arch
 from emulator.core.units import Size
 from emulator.devices.speed import Speed
+
+if TYPE_CHECKING:
+    from emulator.devices.workload import Own
 
 #: what stands in for a measurement where the speed does not matter, as when a file is only checked
 NOMINAL_GFLOPS = 50.0
@@ -20,7 +24,8 @@ NOMINAL_GFLOPS = 50.0
 @dataclass(frozen=True)
 class HostSpeed:
     """This host. `gflops` is one core's SGEMM; `cached` = that one was read from the cache, not measured now. `arch` is
-    the processor, as images name it: programs for another one are emulated here. `measure` gives the speeds of kernels
+    the processor, as images name it: programs for another one are emulated here. `auto` is an experiment's own step, by
+    which nodes are then compared that leave it to emu (`calibrate: auto`). `measure` gives the speeds of kernels
     by name; without it (as in checks and tests) every kernel is as fast as `gflops` says, on every core alike.
     """
 
@@ -30,6 +35,7 @@ class HostSpeed:
     cached: bool = False
     model: str = ""
     arch: str = field(default_factory=host_arch)
+    auto: Own | None = None
     measure: Callable[[Iterable[str]], dict[str, Speed]] | None = field(default=None, compare=False, repr=False)
     known: dict[str, Speed] = field(default_factory=dict, compare=False, repr=False)
 

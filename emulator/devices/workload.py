@@ -74,8 +74,27 @@ class Step:
     @staticmethod
     def from_json(text: str) -> Step:
         """Read a Step back; raises ValueError, KeyError or TypeError for another text."""
-        raw: dict[str, Any] = json.loads(text)
+        return Step.from_dict(json.loads(text))
+
+    @staticmethod
+    def from_dict(raw: dict[str, Any]) -> Step:
+        """Read back what `asdict` made."""
         return Step(**raw | {"operators": tuple(Operator(**one) for one in raw["operators"])})
+
+
+@dataclass(frozen=True)
+class Own:
+    """An experiment's own step: what it is made of, the floating-point operations that the virtual clock charges for
+    it, and CPU seconds on one core of this host (None = not measured: on the virtual clock none passes)."""
+
+    step: Step
+    charged: float
+    seconds: float | None = None
+
+    @staticmethod
+    def from_dict(raw: dict[str, Any]) -> Own:
+        """Read back what `asdict` made."""
+        return Own(**raw | {"step": Step.from_dict(raw["step"])})
 
 
 def merged(operators: Iterable[Operator]) -> tuple[Operator, ...]:

@@ -55,7 +55,11 @@ class VariantModel(Strict):
 
 
 class ExperimentModel(Strict):
-    """A whole experiment. `topology` is relative to the file; the budget is the same for every variant."""
+    """A whole experiment. `topology` is relative to the file; the budget is the same for every variant.
+
+    `calibrate`: nodes that leave it to emu are worth what this workload's step says ("auto"), or what the device's own
+    figure says, as in a lab without a workload ("device").
+    """
 
     kind: Literal["training"] = "training"
     description: str = ""
@@ -69,6 +73,7 @@ class ExperimentModel(Strict):
     max_updates: int | None = Field(None, ge=1)
     save_parameters: bool = False
     time_scale: Scale = 1.0
+    calibrate: Literal["auto", "device"] = "auto"
     seed: int = Field(0, ge=0, lt=2**31)
     repeats: int = Field(1, ge=1, le=1000)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.core import clock
 from emulator.core.errors import DegradedError, EmuError, ResultError, UsageError
+from emulator.experiment.probe import own_step
 from emulator.experiment.progress import Silent
 from emulator.experiment.read import LINPACK, document_of, kind_of, read
 from emulator.experiment.result import ExperimentResult
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from emulator.core.clock import TimeScale
     from emulator.core.plan import Plan
+    from emulator.devices.workload import Own
     from emulator.experiment.engines import Engine
     from emulator.experiment.pace import Pacing
     from emulator.experiment.progress import Watcher
@@ -72,16 +74,20 @@ def run_experiment(
     found = read(experiment, wanted.all_overrides())
     at = _planner(found, wanted.arch)
     auto = found.model.time_scale == clock.AUTO
-    plan = at(1.0 if auto else float(found.model.time_scale))
+    scale = 1.0 if auto else float(found.model.time_scale)
+    plan = at(scale, None)
     check_roles(plan, str(found.topology))
     runtime = _runtime(wanted, plan, watch)
     data_directory = str(_fetch(found, watch))
     expected: dict[str, Any] = {}
     pacing = None
     if runtime != "fake":
-        plan, expected, pacing = _admit(plan, at if auto else None, found, data_directory, runtime, wanted, watch)
-    elif auto:
-        watch.note("time scale 1: on the virtual clock no time scale is faster or slower than another")
+        plan, expected, pacing = _admit(plan, at, found, data_directory, runtime, wanted, watch)
+    else:
+        if auto:
+            watch.note("time scale 1: on the virtual clock no time scale is faster or slower than another")
+        if found.model.calibrate == clock.AUTO:
+            plan = at(scale, own_step(found.workload, data_directory))
     run = store.create(wanted.out, found.name, found.model.seed)
     with orderly(), recorded(run):
         run.write("experiment.json", found.resolved())
@@ -92,12 +98,21 @@ def run_experiment(
     return ExperimentResult.of(run.directory, run.read("summary.json"))
 
 
-def _planner(found: Experiment, arch: str | None) -> Callable[[float], Plan]:
-    """The experiment's Plan by time scale; the topology is read once."""
+def _planner(found: Experiment, arch: str | None) -> Callable[[float, Own | None], Plan]:
+    """The experiment's Plan by time scale and by its own step, if nodes are to be worth what that says; the topology is
+    read once."""
+    from dataclasses import replace
+
+    from emulator.devices.host import calibration
     from emulator.topology import load, resolve
 
     topology = load(found.topology)
-    return lambda scale: resolve(topology, time_scale=scale, seed=found.model.seed, arch=arch)
+
+    def at(scale: float, own: Own | None) -> Plan:
+        host = replace(calibration(), auto=own)
+        return resolve(topology, time_scale=scale, seed=found.model.seed, arch=arch, host=host)
+
+    return at
 
 
 def _check(wanted: Options) -> None:
@@ -151,28 +166,31 @@ def _fetch(found: Experiment, watch: Watcher) -> Path:
 
 def _admit(
     plan: Plan,
-    at: Callable[[float], Plan] | None,
+    at: Callable[[float, Own | None], Plan],
     found: Experiment,
     data_directory: str,
     runtime: str | None,
     wanted: Options,
     watch: Watcher,
 ) -> tuple[Plan, dict[str, Any], Pacing]:
-    """Measure a step, choose the time scale where Plans `at` several are given, estimate the use, and refuse or warn;
-    returns the Plan, what of it belongs into run.json, and the paces."""
+    """Measure a step, resolve the Plan by it and choose the time scale where that is left to us, estimate the use, and
+    refuse or warn; returns the Plan, what of it belongs into run.json, and the paces."""
     from emulator.experiment import pace, scale
     from emulator.experiment.admission import admit, cycles, estimate
     from emulator.experiment.probe import measure
 
     emulated = {}
     foreign = pace.foreign_roles(plan)
-    cost = measure(found.workload, data_directory, found.variants if foreign else ())
+    counted = found.model.calibrate == clock.AUTO
+    cost = measure(found.workload, data_directory, found.variants if foreign else (), counted)
     if foreign:
         watch.note(f"measuring a step of {foreign[-1].name} under QEMU ({foreign[-1].cpu_model or 'any core'})")
         emulated = pace.emulated_costs(plan, runtime, found.workload, data_directory, found.variants)
-    if at is not None:
-        plan = scale.choose(at, found.variants, cost, emulated)
+    if found.model.time_scale == clock.AUTO:
+        plan = scale.choose(lambda factor: at(factor, cost.own), found.variants, cost, emulated)
         watch.note(plan.notes[0])
+    elif cost.own is not None:
+        plan = at(plan.time_scale, cost.own)
     pacing = pace.Pacing(plan, cost, emulated)
     said = pacing.check(wanted.force)
     if said:
