@@ -2,7 +2,7 @@
 
 An idle processor is halted, and comes back at a lower clock: measured on a virtual machine, it computes at 0.65 to 0.8
 of its speed for the first 1 to 2 ms. A capped node, which runs for a few milliseconds and then stands still, pays that
-each time: 10 to 15 % at a quarter of a core. A request to the kernel's power management (/dev/cpu_dma_latency) lets
+each time: 8 to 17 % at a quarter of a core. A request to the kernel's power management (/dev/cpu_dma_latency) lets
 idle processors poll instead; it ends with the process that holds it. Nobody asks for it while the nodes are idle.
 """
 
