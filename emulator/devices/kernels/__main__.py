@@ -11,7 +11,7 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from emulator.devices.kernels.reading import ROUNDS, Reading, added, measure
+from emulator.devices.kernels.reading import Reading, added, measure
 from emulator.devices.kernels.register import NAMES, ONE_THREAD, expand, prepare
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
     for name in [name for name in os.environ if name.startswith("OPENBLAS_")]:
         del os.environ[name]
     os.environ.update(dict.fromkeys(_THREADS, str(asked.threads)))
-    copies = _copies(asked)
+    copies = _copies(asked.kernels, asked.threads, asked.seconds, asked.copies)
     readings = {name: added([copy[0][name] for copy in copies]) for name in copies[0][0]}
     print(  # noqa: T201
         json.dumps(
@@ -52,7 +52,6 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--threads", type=_count, default=1, help="of the kernel itself")
     parser.add_argument("--copies", type=_count, default=1, help="processes at once; their rates are added up")
     parser.add_argument("--seconds", type=_seconds, default=1.0, help="real seconds for each kernel")
-    parser.add_argument("--rounds", type=_count, default=ROUNDS, help="of each kernel at least")
     asked = parser.parse_args(arguments)
     try:
         asked.kernels = expand(asked.kernels)
@@ -78,17 +77,19 @@ def _seconds(text: str) -> float:
 _Result = tuple[dict[str, Reading], dict[str, str]]
 
 
-def _copies(asked: argparse.Namespace) -> list[_Result]:
+def _copies(kernels: list[str], threads: int, seconds: float, copies: int) -> list[_Result]:
     """What each copy read. They are forked before numpy is imported, and begin each kernel together."""
-    copies = asked.copies
     if copies == 1:
-        return [_measure(asked)]
+        return [_measure(kernels, threads, seconds)]
     from multiprocessing import get_context
 
     fork = get_context("fork")
     barrier = fork.Barrier(copies)
     pipes = [fork.Pipe(duplex=False) for _ in range(copies)]
-    children = [fork.Process(target=_child, args=(theirs, barrier, asked), daemon=True) for _, theirs in pipes]
+    children = [
+        fork.Process(target=_child, args=(theirs, barrier, kernels, threads, seconds), daemon=True)
+        for _, theirs in pipes
+    ]
     for child, (_, theirs) in zip(children, pipes, strict=True):
         child.start()
         theirs.close()
@@ -101,22 +102,22 @@ def _copies(asked: argparse.Namespace) -> list[_Result]:
     return found
 
 
-def _child(out: Connection, barrier: Barrier, asked: argparse.Namespace) -> None:
-    out.send(_measure(asked, barrier))
+def _child(out: Connection, barrier: Barrier, kernels: list[str], threads: int, seconds: float) -> None:
+    out.send(_measure(kernels, threads, seconds, barrier))
 
 
-def _measure(asked: argparse.Namespace, barrier: Barrier | None = None) -> _Result:
+def _measure(kernels: list[str], threads: int, seconds: float, barrier: Barrier | None = None) -> _Result:
     found: dict[str, Reading] = {}
     left_out: dict[str, str] = {}
-    for name in asked.kernels:
+    for name in kernels:
         try:
-            work = prepare(name, 1 if name in ONE_THREAD else asked.threads)
+            work = prepare(name, 1 if name in ONE_THREAD else threads)
         except ImportError as error:
             left_out[name] = f"{error.name or 'a library'} is not installed"
             continue
         if barrier is not None:
             barrier.wait(TOGETHER)
-        found[name] = measure(work, asked.seconds, asked.rounds)
+        found[name] = measure(work, seconds)
     return found, left_out
 
 

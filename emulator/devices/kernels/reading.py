@@ -50,13 +50,12 @@ class Reading:
         )
 
 
-def measure(work: Work, seconds: float, rounds: int = ROUNDS) -> Reading:
-    """Repeat a round, after one that does not count (it loads code, data and clock), for about `seconds`, and at least
-    so many times."""
+def measure(work: Work, seconds: float) -> Reading:
+    """Repeat a round, after one that does not count (it loads code, data and clock), for about `seconds`."""
     work.run()
     took: list[float] = []
     begin = now = time.perf_counter()
-    while len(took) < rounds or now - begin < seconds:
+    while len(took) < ROUNDS or now - begin < seconds:
         start = time.perf_counter()
         work.run()
         now = time.perf_counter()
