@@ -39,7 +39,7 @@ def _has(name: str) -> bool:
         from emulator.runtimes.docker import engine, image
 
         ours = image.TRAINING if name.endswith("torch") else image.PLAIN
-        return _has("qemu-aarch64") and engine.is_there() and image.is_there(f"{ours}:arm64")
+        return _has("qemu-aarch64") and engine.is_there() and image.is_current(f"{ours}:arm64")
     if name == "qemu-aarch64":
         from emulator.runtimes import binfmt
 

@@ -39,6 +39,10 @@ PROGRAM = "emulator.devices.kernels"
 Say = Callable[[str], None]
 
 
+#: the kernels whose speed this process has asked for
+_used: set[str] = set()
+
+
 def on_terminal(text: str) -> None:
     """Tell a person who waits."""
     sys.stderr.write(f"emu: {text}\n")
@@ -52,6 +56,7 @@ def speeds(
     `fresh` is told those that were measured now. On a busy host they are measured all the same, and marked.
     """
     asked = list(kernels)
+    _used.update(asked)
     known = {} if anew else _known(asked)
     if missing := [name for name in asked if name not in known]:
         with _alone(say):
@@ -88,11 +93,12 @@ def whole(*, force: bool = False, anew: bool = False, say: Say = on_terminal) ->
     return {name: known[name] for name in names}
 
 
-def doubts() -> list[str]:
-    """Reasons to doubt the figures that are kept, a sentence each: who used the host while they were measured."""
+def doubts(*, of_used: bool = False) -> list[str]:
+    """Reasons to doubt the figures that are kept, a sentence each: who used the host while they were measured. With
+    `of_used` only those that this process has asked for."""
     by: dict[str, list[str]] = {}
     for name, one in cached().items():
-        if one.busy:
+        if one.busy and (name in _used or not of_used):
             by.setdefault(one.busy, []).append(name)
     return [
         f"this host's {', '.join(names)} was measured while it was busy ({who}); `emu calibrate` measures again"

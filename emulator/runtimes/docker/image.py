@@ -46,14 +46,22 @@ def _path(name: str) -> str:
     return f"/images/{quote(name, safe='/:@')}/json"
 
 
+def is_current(name: str) -> bool:
+    """Whether the engine has this image of ours, with this emu's code in it."""
+    try:
+        status, found = engine.order(_path(name))
+    except OSError:
+        return False
+    return status == HTTPStatus.OK and (found["Config"]["Labels"] or {}).get(code.LABEL) == code.digest()
+
+
 def require_current(plan: Plan) -> None:
     """Raises HostError where an image of ours that is to run a role holds another version of it than this emu's."""
     roles = {of(node): node for node in reversed(plan.machines) if node.role}  # each image once, its first node
     for name, node in roles.items():
         if not (name.startswith(OURS) and is_reference(name)):  # what is no name is refused when it is looked for
             continue
-        status, found = engine.order(_path(name))
-        if status == HTTPStatus.OK and (found["Config"]["Labels"] or {}).get(code.LABEL) != code.digest():
+        if is_there(name) and not is_current(name):
             fix = how_to_build(name, node.arch or host_arch())
             raise HostError(f"image {name} holds another version of emu than this one", where=node.name, fix=fix)
 
