@@ -49,10 +49,14 @@ def _path(name: str) -> str:
 def is_current(name: str) -> bool:
     """Whether the engine has this image of ours, with this emu's code in it."""
     try:
-        status, found = engine.order(_path(name))
+        status, found = engine.ask(_path(name))
     except OSError:
         return False
-    return status == HTTPStatus.OK and (found["Config"]["Labels"] or {}).get(code.LABEL) == code.digest()
+    return status == HTTPStatus.OK and _is_ours(found)
+
+
+def _is_ours(found: dict[str, Any]) -> bool:
+    return (found["Config"]["Labels"] or {}).get(code.LABEL) == code.digest()
 
 
 def require_current(plan: Plan) -> None:
@@ -61,7 +65,8 @@ def require_current(plan: Plan) -> None:
     for name, node in roles.items():
         if not (name.startswith(OURS) and is_reference(name)):  # what is no name is refused when it is looked for
             continue
-        if is_there(name) and not is_current(name):
+        status, found = engine.order(_path(name))
+        if status == HTTPStatus.OK and not _is_ours(found):
             fix = how_to_build(name, node.arch or host_arch())
             raise HostError(f"image {name} holds another version of emu than this one", where=node.name, fix=fix)
 
