@@ -248,6 +248,18 @@ def reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
+def cut_ties(keep: set[int]) -> None:
+    """Make this process a session of its own, at the root, with fresh signals and no descriptors but `keep` and three
+    that lead nowhere: nothing of the caller holds it, and it holds nothing of the caller's."""
+    os.setsid()
+    os.chdir("/")
+    reset_signals()
+    close_all_but(keep)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(null, stream)
+
+
 def close_all_but(keep: set[int]) -> None:
     """Close every descriptor of this process except these."""
     low = 0

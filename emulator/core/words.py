@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from emulator.core.units import Size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: what helps where a node's programs outgrow its memory
 MORE_MEMORY = "give it more `memory`, or its program less to do (a smaller batch, a smaller model)"
@@ -11,6 +16,11 @@ MORE_MEMORY = "give it more `memory`, or its program less to do (a smaller batch
 def counted(number: int, noun: str) -> str:
     """The number with its noun: 1 link, 2 links."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def some(names: Sequence[str]) -> str:
+    """A few names, and how many more."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def mebibytes(number: float) -> str:

@@ -133,12 +133,11 @@ def train(model: str, device: DeviceProfile, host: HostSpeed) -> Basis:
             fix="use `calibrate: auto`, linpack or a number",
         )
     seconds, (speed, how) = known.seconds(step), host_step.steps(step, host)
-    marked = f", measured while {speed.busy}" if speed.busy else ""
     return Basis(
         f"{TRAIN}{model}",
         1 / (seconds * device.cores.value),
         speed,
-        f"a step of it takes {seconds:.3g} s there and {1 / speed.one:.3g} s on a core here, {how}{marked}",
+        f"a step of it takes {seconds:.3g} s there and {1 / speed.one:.3g} s on a core here, {how}{_doubt(speed)}",
     )
 
 
@@ -172,5 +171,9 @@ def _hpl(device: DeviceProfile) -> float | None:
 
 
 def _figures(core: float, speed: Speed, kind: str) -> str:
-    marked = f", measured while {speed.busy}" if speed.busy else ""
-    return f"{core / 1e9:.3g} of {speed.one / 1e9:.3g} GFLOPS, {kind}{marked}"
+    return f"{core / 1e9:.3g} of {speed.one / 1e9:.3g} GFLOPS, {kind}{_doubt(speed)}"
+
+
+def _doubt(speed: Speed) -> str:
+    """Who disturbed the measurement, if anybody did."""
+    return f", measured while {speed.busy}" if speed.busy else ""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import ExperimentError, HostError
+from emulator.core.words import some
 from emulator.experiment.specs import WORKER
 from emulator.topology.auto import round_up
-from emulator.topology.notes import some
 
 if TYPE_CHECKING:
     from emulator.core.plan import NodePlan, Plan

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from emulator.core import threads
 from emulator.core.errors import ExperimentError
 from emulator.devices.workload import Own
 from emulator.experiment.signals import orderly, undisturbed
@@ -31,7 +32,6 @@ STEPS, ENOUGH = 10, 5.0
 #: real seconds that a container may take for it; importing a framework under QEMU takes ten
 WITHIN = 300.0
 _ARGUMENTS = ("-m", "emulator.experiment.probe")
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def measure(
         input=_request(workload, data_directory, variants, counted),
         capture_output=True,
         text=True,
-        env=os.environ | dict.fromkeys(_THREADS, "1"),
+        env=os.environ | threads.ONE,
         check=False,
     )
     if done.returncode:
@@ -94,7 +94,7 @@ def measure_in(
             lab.up()
             done = lab.node(node.name).run(
                 ["python3", *_ARGUMENTS],
-                env=dict.fromkeys(_THREADS, "1"),
+                env=threads.ONE,
                 input=_request(workload, data_directory, variants),
                 timeout=WITHIN,
             )

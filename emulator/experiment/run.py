@@ -100,17 +100,16 @@ def run_experiment(
 
 def _planner(found: Experiment, arch: str | None) -> Callable[[float, Own | None], Plan]:
     """The experiment's Plan by time scale and by its own step, if nodes are to be worth what that says; the topology is
-    read once."""
+    read and the host calibrated once."""
     from dataclasses import replace
 
     from emulator.devices.host import calibration
     from emulator.topology import load, resolve
 
-    topology = load(found.topology)
+    topology, here = load(found.topology), calibration()
 
     def at(scale: float, own: Own | None) -> Plan:
-        host = replace(calibration(), auto=own)
-        return resolve(topology, time_scale=scale, seed=found.model.seed, arch=arch, host=host)
+        return resolve(topology, time_scale=scale, seed=found.model.seed, arch=arch, host=replace(here, auto=own))
 
     return at
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING, Any
 
+from emulator.core.words import counted, some
 from emulator.results import numbers
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def rows(variants: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, ...]]:
                 numbers.joules(one["joules_per_update"]),
                 numbers.DASH if one["watts"] is None else f"{one['watts']:.1f} W",
                 str(one["nodes"]),
-                _some(one["not_known"]) or "none",
+                some(one["not_known"]) or "none",
             )
         )
     return found
@@ -59,10 +60,6 @@ def line(variants: Mapping[str, Mapping[str, Any]]) -> str:
     first = next((item["energy"] for item in variants.values() if item["energy"]["nodes"]), None)
     if first is None:
         return ""
-    rest = f"; not known for {_some(first['not_known'])}" if first["not_known"] else ""
-    nodes = "1 node" if first["nodes"] == 1 else f"{first['nodes']} nodes"
+    rest = f"; not known for {some(first['not_known'])}" if first["not_known"] else ""
+    nodes = counted(first["nodes"], "node")
     return f"energy of {nodes} (modelled): {', '.join(parts)}{rest}"
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.core import record
 from emulator.core.errors import ResultError
+from emulator.core.words import counted
 from emulator.results import honesty, numbers, trace
 from emulator.results.figures import Plot
 from emulator.results.nodes import use_of
@@ -147,7 +148,7 @@ def _compare(cases: Sequence[dict[str, Any]], references: Sequence[Mapping[str, 
 def _findings(cases: Sequence[Mapping[str, Any]], experiment: Mapping[str, Any]) -> list[str]:
     said = []
     for case in cases:
-        nodes = f"{case['nodes']} node{'' if case['nodes'] == 1 else 's'}"
+        nodes = counted(case["nodes"], "node")
         reference = case["reference"]
         if case["state"] != "ok":
             said.append(f"{nodes}: {'the solution is wrong' if case['state'] == 'wrong' else 'not finished'}.")
@@ -187,7 +188,7 @@ def row(case: Mapping[str, Any]) -> tuple[str, ...]:
 def sources(summary: Mapping[str, Any]) -> list[str]:
     """Where the references come from, one sentence each."""
     return [
-        f"{item['nodes']} node{'' if item['nodes'] == 1 else 's'}, {_gflops(item['flops'])} GFLOPS: {item['source']}"
+        f"{counted(item['nodes'], 'node')}, {_gflops(item['flops'])} GFLOPS: {item['source']}"
         + (" (the node's cap is set by this figure)" if item["calibrated"] else " (compared only)")
         for item in summary["references"]
     ]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from emulator.core import linux, marks
 from emulator.core.clock import RealClock
-from emulator.core.enter import close_all_but, reset_signals
+from emulator.core.enter import cut_ties
 from emulator.core.problem import Problem
 from emulator.runtimes import cgroups
 
@@ -69,13 +69,7 @@ def launch(lab: LabId, hierarchies: Hierarchies) -> None:
 
 def _settle(title: str) -> None:
     area = linux.title_area()
-    os.setsid()
-    os.chdir("/")
-    reset_signals()
-    close_all_but(set())
-    null = os.open(os.devnull, os.O_RDWR)
-    for stream in range(3):
-        os.dup2(null, stream)
+    cut_ties(set())
     linux.set_title(title, area)
 
 
@@ -83,7 +77,7 @@ def _clock_file(hierarchies: Hierarchies, lab: LabId) -> Path:
     """Where the CPU time of all the lab's nodes stands."""
     root = hierarchies.root("cpuacct")
     assert root is not None, "probe() passed a host without cpu"
-    return root / lab.cgroup / ("cpu.stat" if hierarchies.is_v2("cpuacct") else "cpuacct.usage")
+    return root / lab.cgroup / hierarchies.cpu_time
 
 
 def _watch(file: Path) -> NoReturn:

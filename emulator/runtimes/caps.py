@@ -178,7 +178,7 @@ def usage(groups: NodeGroups, *, running: bool, shared: int) -> Usage:
         return {key: int(value) for key, value in (line.split() for line in text.splitlines())}
 
     stat = table("cpu", "cpu.stat")
-    cpu = cgroups.seconds(groups.file("cpuacct", "cpu.stat" if hierarchies.is_v2("cpuacct") else "cpuacct.usage"))
+    cpu = cgroups.seconds(groups.file("cpuacct", hierarchies.cpu_time))
     if hierarchies.is_v2("memory"):
         memory = number("memory", "memory.current")
         has_peak = groups.file("memory", "memory.peak").exists()  # since Linux 5.19

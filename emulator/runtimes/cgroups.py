@@ -54,6 +54,11 @@ class Hierarchies:
         return next((name for name in (DISKS_V1, DISKS_V2) if self.root(name) is not None), "")
 
     @property
+    def cpu_time(self) -> str:
+        """The file of the controller cpuacct that `seconds` reads."""
+        return "cpu.stat" if self.is_v2("cpuacct") else "cpuacct.usage"
+
+    @property
     def roots(self) -> list[Path]:
         """Every hierarchy that a node has a group in, the marking one first."""
         found = [self.root(name) for name in (*NEEDED, "cpuacct", self.disks)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from emulator.core.words import some
 from emulator.devices import cores
 from emulator.devices.basis import HOST
 from emulator.devices.profile import UNLIMITED, profile
@@ -120,8 +121,3 @@ def _calibrated(settled: Mapping[str, Settled], worth: Mapping[str, Caps]) -> It
             f"{some(names)}: a core of {device} is worth {by.worth:.3g} of this host's at time scale 1 "
             f"(calibrated by {by.name}: {by.figures})"
         )
-
-
-def some(names: Sequence[str]) -> str:
-    """A few names, and how many more."""
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from emulator.core.threads import VARIABLES
 from emulator.devices.kernels.reading import Reading, added, measure
 from emulator.devices.kernels.register import NAMES, ONE_THREAD, expand, prepare
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.synchronize import Barrier
 
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 MOST = 256
 #: real seconds for which a copy waits for the others: one that died never comes
 TOGETHER = 60.0
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> None:
     # A wrong OPENBLAS_CORETYPE and its like halve the figures, or end in an illegal instruction.
     for name in [name for name in os.environ if name.startswith("OPENBLAS_")]:
         del os.environ[name]
-    os.environ.update(dict.fromkeys(_THREADS, str(asked.threads)))
+    os.environ.update(dict.fromkeys(VARIABLES, str(asked.threads)))
     copies = _copies(asked.kernels, asked.threads, asked.seconds, asked.copies)
     readings = {name: added([copy[0][name] for copy in copies]) for name in copies[0][0]}
     print(  # noqa: T201

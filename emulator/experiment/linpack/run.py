@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from emulator.core.plan import NodePlan, Plan
+    from emulator.devices.host import HostSpeed
     from emulator.devices.speed import Speed
     from emulator.experiment.progress import Watcher
     from emulator.experiment.run import Options
@@ -69,14 +70,14 @@ def _check(wanted: Options) -> None:
         raise HostError("HPL needs nodes, and making them needs root", fix="run it with sudo")
 
 
-def _plan(found: Linpack, wanted: Options, speed: object) -> Plan:
+def _plan(found: Linpack, wanted: Options, speed: HostSpeed | None) -> Plan:
     """The Plan, its computing nodes marked. Without a host's `speed`, one for checks only."""
-    from emulator.devices.host import HostSpeed, nominal
+    from emulator.devices.host import nominal
     from emulator.topology import resolve
 
-    known = speed if isinstance(speed, HostSpeed) else nominal()
-    scale = found.model.time_scale if isinstance(speed, HostSpeed) else 1.0
-    plan = resolve(found.topology(), time_scale=scale, seed=found.model.seed, arch=wanted.arch, host=known)
+    scale = 1.0 if speed is None else found.model.time_scale
+    host_speed = speed or nominal()
+    plan = resolve(found.topology(), time_scale=scale, seed=found.model.seed, arch=wanted.arch, host=host_speed)
     ranks = {node.name for node in found.ranks(plan, max(found.model.nodes))}
     nodes = tuple(replace(node, role=ROLE if node.name in ranks else "") for node in plan.nodes)
     return replace(plan, nodes=nodes)

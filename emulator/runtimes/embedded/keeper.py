@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from emulator.core import linux, marks
-from emulator.core.enter import close_all_but, reset_signals
+from emulator.core.enter import close_all_but, cut_ties
 from emulator.core.errors import EmuError
 from emulator.runtimes.embedded import init, rootfs
 from emulator.runtimes.embedded.gauges import Gauge, keep_current
@@ -103,14 +103,8 @@ def launch(lab: LabId, layers: Layers, jobs: Sequence[Job], results: int, go: in
 def _settle(keep: set[int]) -> None:
     """Cut the ties to the caller: session, signals, descriptors; be last in line when memory runs out."""
     gc.disable()
-    os.setsid()
-    os.chdir("/")
     os.umask(0o022)
-    reset_signals()
-    close_all_but(keep)
-    null = os.open("/dev/null", os.O_RDWR)
-    for stream in range(3):
-        os.dup2(null, stream)
+    cut_ties(keep)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     linux.bound_capabilities(CAPABILITIES)

@@ -140,7 +140,7 @@ class EmbeddedRuntime(NamespacedNodes):
             usage=str(files("memory", "memory.current" if is_v2 else "memory.usage_in_bytes")),
             cap=str(files("memory", "memory.max" if is_v2 else "memory.limit_in_bytes")),
             details=str(files("memory", "memory.stat")),
-            processor_time=str(files("cpuacct", "cpu.stat" if self._hierarchies.is_v2("cpuacct") else "cpuacct.usage")),
+            processor_time=str(files("cpuacct", self._hierarchies.cpu_time)),
             memory=int(node.memory),
             processors=identity.processors(node),
             speed=float(node.cpus) / node.quota,
