@@ -66,9 +66,13 @@ def show() -> None:
     from emulator.core.processor import ARCHITECTURES
     from emulator.images import build as images
     from emulator.runtimes.docker import engine, image
+    from emulator.runtimes.docker.reference import how_to_build
 
     engine.require()
     for name in images.names():
         for arch in ARCHITECTURES:
             tag = f"emu/{name}:{arch}"
-            typer.echo(f"{tag:<18} {'built' if image.is_there(tag) else 'not built'}")
+            state = "built" if image.is_there(tag) else "not built"
+            if state == "built" and not image.is_current(tag):
+                state = f"built, with another version of emu; {how_to_build(tag, arch)}"
+            typer.echo(f"{tag:<18} {state}")

@@ -154,6 +154,9 @@ def _runtime(wanted: Options, plan: Plan, watch: Watcher) -> str | None:
         from emulator.runtimes.docker import image
 
         image.require_current(plan)
+    why = runtimes.passed_over(wanted.runtime, name, plan)
+    if why:
+        watch.note(why)
     return name
 
 

@@ -103,6 +103,10 @@ def _docker() -> Check:
             "an engine answers, without images of emu",
             "emu images build (where no registry is reached: emu images build --base bootstrap)",
         )
+    old = [name for name in ours if not image.is_current(f"{name}:{host_arch()}")]
+    if old:
+        fact = f"an engine answers, but its {' and '.join(old)} hold{'s' * (len(old) == 1)} another version of emu"
+        return Check("runtime docker", "note", fact, "emu images build (as they were built before)")
     return Check("runtime docker", "ok", f"an engine answers, and has {', '.join(ours)}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import LabError
@@ -71,6 +71,9 @@ class Lab:
         from emulator import links, runtimes
 
         chosen = runtimes.choose(runtime, plan)
+        why = runtimes.passed_over(runtime, chosen.name, plan)
+        if why:
+            plan = replace(plan, notes=(*plan.notes, why))
         if chosen.name == "fake" and link_driver is None:
             link_driver = "fake"
         return cls(plan, chosen, links.choose(link_driver))

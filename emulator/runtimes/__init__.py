@@ -15,8 +15,8 @@ NAMES = ("docker", "embedded", "fake")
 
 
 def choose(name: str | None = None, plan: Plan | None = None) -> LabRuntime:
-    """The runtime `name`; when None that of EMU_RUNTIME, else `docker` if an engine has every image of the plan, else
-    `embedded`.
+    """The runtime `name`; when None that of EMU_RUNTIME, else `docker` if an engine has every image of the plan (with
+    this emu's code in those that run a role; `passed_over` tells where that is what lacks), else `embedded`.
 
     Raises UsageError for an unknown name and HostError when it cannot work here.
     """
@@ -73,7 +73,17 @@ def _engine_has_images(plan: Plan) -> bool:
     from emulator.runtimes.docker import engine, image
 
     names = {image.of(node) for node in plan.machines}
-    return engine.is_there() and all(image.is_there(name) for name in names)
+    return engine.is_there() and all(image.is_there(name) for name in names) and image.outdated(plan) is None
+
+
+def passed_over(asked: str | None, chosen: str, plan: Plan) -> str:
+    """Why nodes are not containers though an engine has their images, and nobody asked for a runtime; "" if not so."""
+    from emulator.runtimes.docker import engine, image
+
+    if asked or os.environ.get("EMU_RUNTIME") or chosen != "embedded" or not engine.is_there():
+        return ""
+    old = image.outdated(plan)
+    return "" if old is None else f"nodes are no containers, {old.what}; {old.fix}"
 
 
 def known(name: str) -> None:

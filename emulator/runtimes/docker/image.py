@@ -59,8 +59,11 @@ def _is_ours(found: dict[str, Any]) -> bool:
     return (found["Config"]["Labels"] or {}).get(code.LABEL) == code.digest()
 
 
-def require_current(plan: Plan) -> None:
-    """Raises HostError where an image of ours that is to run a role holds another version of it than this emu's."""
+def outdated(plan: Plan) -> HostError | None:
+    """What to tell of the first image of ours that is to run a role and holds another version of it than this emu's.
+
+    Raises HostError where the engine does not answer.
+    """
     roles = {of(node): node for node in reversed(plan.machines) if node.role}  # each image once, its first node
     for name, node in roles.items():
         if not (name.startswith(OURS) and is_reference(name)):  # what is no name is refused when it is looked for
@@ -68,7 +71,15 @@ def require_current(plan: Plan) -> None:
         status, found = engine.order(_path(name))
         if status == HTTPStatus.OK and not _is_ours(found):
             fix = how_to_build(name, node.arch or host_arch())
-            raise HostError(f"image {name} holds another version of emu than this one", where=node.name, fix=fix)
+            return HostError(f"image {name} holds another version of emu than this one", where=node.name, fix=fix)
+    return None
+
+
+def require_current(plan: Plan) -> None:
+    """Raises HostError where an image of ours that is to run a role holds another version of it than this emu's."""
+    old = outdated(plan)
+    if old is not None:
+        raise old
 
 
 def find(client: APIClient, name: str, arch: str, node: str) -> dict[str, Any]:

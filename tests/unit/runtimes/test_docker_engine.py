@@ -180,6 +180,30 @@ def test_a_plan_that_needs_an_engine_says_so_where_there_is_none(at: Path, monke
     assert runtimes.choose(None).name == "fake"
 
 
+def test_a_choice_left_to_emu_passes_over_images_of_another_emu(monkeypatch: pytest.MonkeyPatch) -> None:
+    from emulator import runtimes
+    from emulator.core.code import digest
+    from emulator.core.plan import NodePlan, Plan
+    from emulator.runtimes.docker import image
+
+    labels = {"emu.code": "of-yesterday"}
+    monkeypatch.delenv("EMU_RUNTIME", raising=False)
+    monkeypatch.setattr(engine, "is_there", lambda: True)
+    monkeypatch.setattr(engine, "order", lambda _path: (200, {"Config": {"Labels": labels}}))
+    monkeypatch.setattr(image, "is_there", lambda _name: True)
+    monkeypatch.setattr("emulator.runtimes.embedded.EmbeddedRuntime.probe", lambda _self: [])
+    monkeypatch.setattr("emulator.runtimes.docker.runtime.DockerRuntime.probe", lambda _self: [])
+    plain, training = Plan("p", (NodePlan("n"),), ()), Plan("p", (NodePlan("w", role="worker"),), ())
+    assert runtimes.choose(None, plain).name == "docker"
+    assert runtimes.choose(None, training).name == "embedded"
+    assert "emu/torch" in runtimes.passed_over(None, "embedded", training)
+    assert "emu images build torch" in runtimes.passed_over(None, "embedded", training)
+    assert runtimes.passed_over("embedded", "embedded", training) == ""
+    assert runtimes.passed_over(None, "docker", plain) == ""
+    labels["emu.code"] = digest()
+    assert runtimes.choose(None, training).name == "docker"
+
+
 @pytest.mark.parametrize("labels", [None, {}, {"emu.code": "of-yesterday"}])
 def test_an_image_with_other_roles_is_refused_before_a_run(at: Path, labels: dict[str, str] | None) -> None:
     from emulator.core.code import digest
