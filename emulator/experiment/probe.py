@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.core import threads
+from emulator.core.allocator import keep_freed_memory
 from emulator.core.errors import ExperimentError
 from emulator.devices.workload import Own
 from emulator.experiment.signals import orderly, undisturbed
@@ -130,6 +131,7 @@ def _main() -> None:
     from emulator.training import exchanges
     from emulator.training.spec import Variant, Workload
 
+    keep_freed_memory()  # as a role does
     asked = json.load(sys.stdin)
     workload = Workload(**asked["workload"])
     model, images, gradients_once = _prepared(workload, asked["data_directory"])

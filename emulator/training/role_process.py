@@ -10,6 +10,7 @@ import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from emulator.core.allocator import keep_freed_memory
 from emulator.core.errors import EmuError
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def _run(request: RoleRequest) -> None:
 
     role = roles.find(request.spec.role)
     use_threads(request.spec.threads)
+    keep_freed_memory()
 
     async def main() -> None:
         from emulator.training.lab_context import LabContext

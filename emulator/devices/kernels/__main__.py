@@ -11,6 +11,7 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from emulator.core.allocator import keep_freed_memory
 from emulator.core.threads import VARIABLES
 from emulator.devices.kernels.reading import Reading, added, measure
 from emulator.devices.kernels.register import NAMES, ONE_THREAD, expand, prepare
@@ -31,6 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
     for name in [name for name in os.environ if name.startswith("OPENBLAS_")]:
         del os.environ[name]
     os.environ.update(dict.fromkeys(VARIABLES, str(asked.threads)))
+    keep_freed_memory()
     copies = _copies(asked.kernels, asked.threads, asked.seconds, asked.copies)
     readings = {name: added([copy[0][name] for copy in copies]) for name in copies[0][0]}
     print(  # noqa: T201
