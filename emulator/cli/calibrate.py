@@ -21,13 +21,13 @@ def calibrate(
     anew: bool = typer.Option(False, "--anew", help="Measure all of it again."),
     force: bool = typer.Option(False, "--force", help="Measure again, also on a busy host; the figures are marked."),
 ) -> None:
-    """Measure this host (under a minute, once), or show what was measured. It has to be quiet."""
+    """Measure this host (about a minute, once), or show what was measured. It has to be quiet."""
     from emulator.devices import calibration
     from emulator.devices.host import cores_here, cpu_model
     from emulator.devices.quiet import warnings
 
     speeds = calibration.whole(force=force, anew=anew or force)
-    curve = _delivery(anew or force)
+    curves = _delivery(anew or force)
     said = warnings()
     if as_json:
         import json
@@ -35,28 +35,33 @@ def calibrate(
 
         facts = {"cpu": cpu_model(), "cores": cores_here(), "key": calibration.key(), "warnings": said}
         kernels = {name: asdict(speed) for name, speed in speeds.items()}
-        delivered = {"delivery": [list(point) for point in curve.points]}
+        delivered = {"delivery": {kind: [list(point) for point in one.points] for kind, one in curves.items()}}
         print(json.dumps(facts | delivered | {"kernels": kernels, "file": str(calibration.cache_file())}, indent=1))
         return
     from emulator.cli.console import console
 
     console().print(_view(calibration.key(), cores_here(), speeds))
-    if curve.points:
+    for kind, curve in curves.items():
         parts = ", ".join(f"{worth:.3f} at {share:g}" for share, worth in curve.points)
-        print(f"a second of a core under a cap is worth, by the share of the core: {parts}")
+        print(f"a CPU second under a cap is worth, for {_WORK[kind]}: {parts} of a core")
     for text in calibration.doubts():
         print(f"warning: {text}", file=sys.stderr)
     for text in said:
         print(f"warning: this host's speed may change: {text}", file=sys.stderr)
 
 
-def _delivery(anew: bool) -> Curve:
-    """What capped time is worth, measured where it is not known yet; one without points where no cap can be set."""
+#: how a kind of work is shown
+_WORK = {"matrix": "matrix products", "training": "training steps"}
+
+
+def _delivery(anew: bool) -> Mapping[str, Curve]:
+    """What capped time is worth, measured where it is not known yet; empty where no cap can be set."""
     from emulator.devices import delivery
     from emulator.runtimes.embedded import EmbeddedRuntime
 
-    if EmbeddedRuntime().probe() or (delivery.known().points and not anew):
-        return delivery.known()
+    known = {kind: delivery.known(kind) for kind in delivery.KINDS if delivery.known(kind).points}
+    if EmbeddedRuntime().probe() or (len(known) == len(delivery.KINDS) and not anew):
+        return known
     from emulator.runtimes.delivery import measure
 
     return measure()

@@ -2,69 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from pathlib import Path
 
 import typer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from emulator.fidelity.row import Row
 
 
 def fidelity(
     device: list[str] = typer.Option(["rpi-4"], "--device", help="A device; may be given several times."),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
-    quick: bool = typer.Option(False, "--quick", help="Run one of the training steps only."),
-    time_scale: float = typer.Option(0.2, "--time-scale", min=0.05, max=1.0, help="Real seconds of an emulated one."),
+    quick: bool = typer.Option(False, "--quick", help="HPL, STREAM's triad and one training step only."),
+    time_scale: float = typer.Option(0.4, "--time-scale", min=0.05, max=10.0, help="Real seconds of an emulated one."),
+    out: Path = typer.Option(Path("runs"), "--out", help="Directory that the report goes under."),
+    as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON instead of a table."),
 ) -> None:
-    """Run a device's benchmarks in a node, and say how far each is from the published figure."""
-    from emulator.devices.profile import profile
-    from emulator.devices.quiet import warnings
-    from emulator.experiment.host import describe
-    from emulator.experiment.signals import orderly
-    from emulator.fidelity.measure import RUNTIME, in_node, rows
-    from emulator.fidelity.row import errors
+    """Run a device's benchmarks in nodes, and say how far each is from the published figure."""
+    from emulator.fidelity.run import run
 
-    devices = [profile(name) for name in dict.fromkeys(device)]
-
-    def measure(name: str, basis: str, kernel: str) -> Any:
-        return in_node(name, basis, kernel, time_scale)
-
-    with orderly():
-        found = [row for one in devices for row in rows(one, time_scale, quick, measure)]
-    summary = errors(found)
+    found = run(device, quick=quick, time_scale=time_scale, out=out, say=_say)
+    summary = found.read("summary.json")
     if as_json:
         import json
 
-        honesty = {
-            "host": describe(),
-            "time_scale": time_scale,
-            "quick": quick,
-            "warnings": warnings(),
-            "runtime": RUNTIME,
-        }
-        print(json.dumps({**summary, "rows": [row.to_json() for row in found], "honesty": honesty}, indent=1))
-        return
-    _show(found, summary, time_scale)
+        print(json.dumps(summary, indent=1))
+    else:
+        from emulator.cli.console import console
+        from emulator.results.table import summary_table
+
+        console().print(summary_table(summary))
+    print(f"report: {found.directory / 'report.html'}", file=sys.stderr)
 
 
-def _show(found: Sequence[Row], summary: Mapping[str, Any], time_scale: float) -> None:
-    from rich.table import Table
-
-    from emulator.cli.console import console
-
-    grid = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("device", "figure", "role", "published", "node", "error", "unit", "note"):
-        grid.add_column(title, justify="right" if title in ("published", "node", "error") else "left")
-    for row in found:
-        node = "-" if row.node is None else f"{row.node:.4g}"
-        error = "-" if row.error is None else f"{row.error:+.1%}"
-        grid.add_row(row.device, row.figure, row.role, f"{row.reference:.4g}", node, error, row.unit, row.note)
-    console().print(grid)
-    median, worst = summary["median_error_predicted"], summary["worst_error_predicted"]
-    said = "none measured" if median is None else f"median {median:.1%}, worst {worst:.1%}"
-    print(
-        f"error over what is predicted: {said} "
-        f"({summary['predicted_measured']} of {summary['predicted']} measured), time scale {time_scale:g}"
-    )
+def _say(text: str) -> None:
+    print(f"emu: {text}", file=sys.stderr)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import TopologyError
+from emulator.devices import delivery
 from emulator.devices.speed import Speed
 
 if TYPE_CHECKING:
@@ -43,6 +44,12 @@ class Basis:
     def cpus(self, cpus: float, time_scale: float, cores: int, busy: float = 1.0) -> float:
         """Host cores that so many device cores are worth, while `busy` host cores are in use."""
         return self.speed.cpus(cpus * self.core / time_scale, cores, busy)
+
+    @property
+    def work(self) -> str:
+        """Which kind of work it stands for, of `delivery`'s."""
+        matrices = self.name == LINPACK or self.speed.unit == HOST_CORES
+        return delivery.MATRIX if matrices else delivery.TRAINING
 
     @property
     def worth(self) -> float:

@@ -20,6 +20,7 @@ from emulator.core.errors import DeviceError, HostError, UsageError
 from emulator.core.version import VERSION
 from emulator.devices import checks, cores, folders, machine, storage
 from emulator.devices.figures import KINDS, Figure, text
+from emulator.devices.kernels.register import ONE_THREAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,14 +30,14 @@ PROGRAM = "emulator.devices.kernels"
 FROM_KERNELS = {
     "hpl": ("dgemm", "emu's DGEMM: HPL comes to within a few per cent of it on a problem that fills the memory"),
     "sgemm": ("sgemm", ""),
+    "stream_copy": ("copy", ""),
+    "stream_scale": ("scale", ""),
+    "stream_add": ("add", ""),
     "stream_triad": ("triad", ""),
+    "memcpy": ("memcpy", ""),
 }
 #: what this program has no kernel for
 NOT_TAKEN = {
-    "stream_copy": "no kernel of emu's",
-    "stream_scale": "no kernel of emu's",
-    "stream_add": "no kernel of emu's",
-    "memcpy": "no kernel of emu's",
     "sevenzip_one": "run `7z b -mmt1` and add it",
     "sevenzip_all": "run `7z b` and add it",
     "nic_tcp": "run iperf3 against another machine and add it",
@@ -117,7 +118,7 @@ def _watched(taken: Taken) -> Iterator[None]:
 
 def _kernels(taken: Taken, seconds: float, source: str) -> None:
     count = int(taken.figures["cores"]["value"])
-    _say(f"measuring the kernels on one core and on {count}: about {20 * seconds + 10:.0f} s")
+    _say(f"measuring the kernels on one core and on {count}: about {28 * seconds + 10:.0f} s")
     one = _program("--seconds", str(seconds))
     each = _program("--seconds", str(seconds), "--threads", str(count)) if count > 1 else one
     taken.readings |= {"one_core": one, "all_cores": each}
@@ -131,7 +132,11 @@ def _kernels(taken: Taken, seconds: float, source: str) -> None:
             "value": reading["best"],
             "source": source,
             "derived": derived,
-            "conditions": {"kernel": kernel, "size": reading["size"], "threads": str(count)}
+            "conditions": {
+                "kernel": kernel,
+                "size": reading["size"],
+                "threads": str(1 if kernel in ONE_THREAD else count),
+            }
             | {"middle round": f"{reading['median'] / reading['best'] * 100:.0f} % of the best"}
             | {name: versions[name] for name in ("numpy",) if name in versions},
         }

@@ -78,6 +78,11 @@ def run_experiment(
     plan = at(scale, None)
     check_roles(plan, str(found.topology))
     runtime = _runtime(wanted, plan, watch)
+    if runtime != "fake":
+        from emulator.runtimes import delivery
+
+        delivery.ensure(watch.note)
+        plan = at(scale, None)
     data_directory = str(_fetch(found, watch))
     expected: dict[str, Any] = {}
     pacing = None

@@ -1,118 +1,131 @@
-"""The measurements: a node of the device, capped as its Plan says, runs the kernels' program."""
+"""The rows of the report: every figure of a profile that says how fast the device is, and what its node gets."""
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-import tempfile
 from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from emulator.core.errors import LabError
 from emulator.devices import roofline
 from emulator.devices.figures import KINDS
 from emulator.devices.host_step import PACKAGE
-from emulator.devices.kernels.reading import Reading
 from emulator.devices.kernels.register import STEP
 from emulator.devices.workload import reference, references
-from emulator.fidelity.row import CALIBRATED, PREDICTED, Row
+from emulator.fidelity.bench import CARD_SCALE, TCP_SCALE, NotMeasured
+from emulator.fidelity.row import Row
+from emulator.results.fidelity import CALIBRATED, PREDICTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from emulator.devices.figures import Figure
     from emulator.devices.profile import DeviceProfile
 
-    #: device, basis of calibration, kernel -> what the kernel reads in a node, in real units, and the time scale
-    Measurer = Callable[[str, str, str], Reading]
 
-#: figures that a kernel measures in a node calibrated by `linpack`, with what the kernel is
+class Measurer(Protocol):
+    """What rows are measured by; rates are of emulated time. See `bench.Bench`. Raises NotMeasured."""
+
+    def kernel(self, device: str, basis: str, kernel: str) -> float: ...
+
+    def hpl(self, device: str) -> tuple[float, str]: ...
+
+    def sevenzip(self, device: str, threads: int) -> float: ...
+
+    def tcp(self, device: str) -> float: ...
+
+    def card(self, device: str) -> dict[str, float]: ...
+
+
+#: figures that a kernel measures in a node calibrated by `linpack`
 KERNELS = {
-    "hpl": ("dgemm", "the DGEMM that linpack compares by; HPL itself: `emu experiment linpack`"),
-    "stream_triad": ("triad", "nothing caps the memory's rate: it follows from the share of a core"),
+    "stream_copy": "copy",
+    "stream_scale": "scale",
+    "stream_add": "add",
+    "stream_triad": "triad",
+    "memcpy": "memcpy",
 }
-#: figures that the node is calibrated by; STREAM goes into the workload model, but no cap holds a node to it
-INPUTS = ("hpl",)
+MEMORY_NOTE = "nothing caps the memory's rate: it follows from the share of a core"
+#: figures that the node is held to by a cap; the NIC's by its link
+INPUTS = ("hpl", "nic_tcp", "storage_read", "storage_write", "storage_read_4k", "storage_write_4k")
+CARD = ("storage_read", "storage_write", "storage_read_4k", "storage_write_4k")
 #: figures that describe the machine instead of saying how fast it is, and the watts, which are modelled from them
 NO_SPEED = ("cores", "clock", "memory", "l1d", "l1i", "l2", "l3", "idle", "loaded", "hpl_power")
-#: derived from the training figures, so no figure of its own
-DERIVED = ("sgemm",)
-#: the one training step that a quick report runs: the shortest of those that are predicted
-QUICK = ("mnasnet",)
-NOT_YET = "not available yet: nothing measures it in a node"
-#: real seconds for one kernel in a node
-LIMIT = 300.0
-#: its nodes see the host's files, and so this Python; a container's image has neither the kernels nor torch
-RUNTIME = "embedded"
+#: derived from the training figures, or what a link is set to, so no figures of their own
+DERIVED = ("sgemm", "nic")
+#: what a quick report measures
+QUICK = ("hpl", "stream_triad", "train_mnasnet")
+LEFT_OUT = "left out by --quick"
 
 
-def rows(device: DeviceProfile, time_scale: float, quick: bool, measure: Measurer) -> Iterator[Row]:
-    """Every figure of the profile that says how fast it is, measured where it can be. Raises what `measure` does."""
+def rows(device: DeviceProfile, quick: bool, bench: Measurer, say: Callable[[str], None]) -> Iterator[Row]:
+    """Every figure that says how fast the device is, measured where it can be; `say` is told which one comes next.
+    Raises what `bench` does."""
+    card: dict[str, float] | str = {}
     for key, figure in device.figures.items():
-        if key not in (*NO_SPEED, *DERIVED):
-            yield _figure(device, key, figure, time_scale, measure)
-    yield from _training(device, time_scale, quick, measure)
+        if key in (*NO_SPEED, *DERIVED):
+            continue
+        node, note = None, LEFT_OUT
+        if not quick or key in QUICK:
+            say(f"{device.name}: {KINDS[key].meaning}")
+            try:
+                if key in CARD:
+                    card = card or _card(device, bench)
+                    node, note = _of_card(card, key)
+                else:
+                    node, note = _figure(device, key, bench)
+            except NotMeasured as why:
+                note = str(why)
+        role = CALIBRATED if key in INPUTS else PREDICTED
+        yield Row(device.name, key, role, KINDS[key].unit, figure.value, figure.source, node, note)
+    yield from _training(device, quick, bench, say)
 
 
-def _figure(device: DeviceProfile, key: str, figure: Figure, time_scale: float, measure: Measurer) -> Row:
-    role, node, note = CALIBRATED if key in INPUTS else PREDICTED, None, NOT_YET
+def _figure(device: DeviceProfile, key: str, bench: Measurer) -> tuple[float, str]:
+    if key == "nic_tcp":
+        return bench.tcp(device.name), f"one TCP connection between two nodes, time scale {TCP_SCALE:g}"
+    if device.figure("hpl") is None:
+        raise NotMeasured("the device has no hpl to be calibrated by")
+    if key == "hpl":
+        return bench.hpl(device.name)
     if key in KERNELS:
-        kernel, note = KERNELS[key]
-        if device.figure("hpl") is None:
-            note = "the device has no hpl to be calibrated by"
-        else:
-            node = measure(device.name, "linpack", kernel).mean * time_scale
-    return Row(device.name, key, role, KINDS[key].unit, figure.value, figure.source, node, note)
+        return bench.kernel(device.name, "linpack", KERNELS[key]), MEMORY_NOTE
+    if key == "sevenzip_one":
+        return bench.sevenzip(device.name, 1), "a node of one core"
+    if key == "sevenzip_all":
+        cores = int(device.cores.value) if device.cores else 1
+        return bench.sevenzip(device.name, cores), f"{cores} threads"
+    raise NotMeasured("nothing measures it in a node")
 
 
-def _training(device: DeviceProfile, time_scale: float, quick: bool, measure: Measurer) -> Iterator[Row]:
+def _card(device: DeviceProfile, bench: Measurer) -> dict[str, float] | str:
+    """What all four rows of the card are read from, measured once; or why they are not."""
+    try:
+        return bench.card(device.name)
+    except NotMeasured as why:
+        return str(why)
+
+
+def _of_card(card: dict[str, float] | str, key: str) -> tuple[float, str]:
+    if isinstance(card, str):
+        raise NotMeasured(card)
+    return card[key], f"O_DIRECT, time scale {CARD_SCALE:g}"
+
+
+def _training(device: DeviceProfile, quick: bool, bench: Measurer, say: Callable[[str], None]) -> Iterator[Row]:
     known, measured = roofline.of(device), roofline.training(device)
     source = {one.model: one.source for one in device.training}
     for model in references():
         if model not in measured:
             continue
         modelled = None if known is None else known.seconds(reference(model))
-        node, note = None, ""
+        key, node, note = f"train_{model}", None, ""
         if known is None:
             note = "the device has too few figures for the workload model"
-        elif quick and model not in QUICK:
-            note = "left out by --quick"
+        elif quick and key not in QUICK:
+            note = LEFT_OUT
         elif find_spec(PACKAGE) is None:
             note = f"the package {PACKAGE}, which has the models, is not installed"
         else:
-            node = 1 / (measure(device.name, f"train:{model}", f"{STEP}{model}").mean * time_scale)
+            say(f"{device.name}: a training step of {model}")
+            node = 1 / bench.kernel(device.name, f"train:{model}", f"{STEP}{model}")
             note = "capped as the workload model says"
         role = CALIBRATED if model in roofline.FIT else PREDICTED
-        yield Row(device.name, f"train_{model}", role, "s", measured[model], source[model], node, note, modelled)
-
-
-def in_node(device: str, basis: str, kernel: str, time_scale: float) -> Reading:
-    """Run the kernel in a node made for it. Raises TopologyError, HostError, LabError, RuntimeFailure."""
-    from emulator.lab import Lab
-    from emulator.topology import load_plan
-
-    name = f"fidelity-{os.getpid()}"
-    text = json.dumps(
-        {
-            "name": name,
-            "defaults": {"device": device, "calibrate": basis, "uplink": "lan"},
-            "nodes": {"switch": {"kind": "switch"}, "board": {}},
-            "links": [{"from": "board", "to": "switch"}],
-        }
-    )
-    with tempfile.TemporaryDirectory(prefix="emu-fidelity-") as folder:
-        file = Path(folder, "board.yaml")
-        file.write_text(text)
-        plan = load_plan(file, time_scale=time_scale)
-    with Lab.from_plan(plan, runtime=RUNTIME) as lab:
-        node = lab.node("board")
-        command = [sys.executable, "-m", "emulator.devices.kernels", kernel, "--threads", str(node.plan.threads)]
-        done = node.run([*command, "--seconds", "2"], timeout=LIMIT).check()
-    try:
-        return Reading.from_json(json.loads(done.stdout)["kernels"][kernel])
-    except (ValueError, LookupError, TypeError):
-        raise LabError(
-            f"the kernel {kernel} on {device} printed no figure", fix="see `python -m emulator.devices.kernels --help`"
-        ) from None
+        yield Row(device.name, key, role, "s", measured[model], source[model], node, note, modelled)

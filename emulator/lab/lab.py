@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from emulator.core.errors import LabError
 from emulator.core.lab_id import LabId
+from emulator.core.words import some
 from emulator.lab import state as lab_state
 from emulator.lab.node import LabNode
 
@@ -71,9 +72,8 @@ class Lab:
         from emulator import links, runtimes
 
         chosen = runtimes.choose(runtime, plan)
-        why = runtimes.passed_over(runtime, chosen.name, plan)
-        if why:
-            plan = replace(plan, notes=(*plan.notes, why))
+        said = [runtimes.passed_over(runtime, chosen.name, plan), _unmeasured(plan) if chosen.name != "fake" else ""]
+        plan = replace(plan, notes=(*plan.notes, *filter(None, said)))
         if chosen.name == "fake" and link_driver is None:
             link_driver = "fake"
         return cls(plan, chosen, links.choose(link_driver))
@@ -161,3 +161,16 @@ class Lab:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.down()
+
+
+def _unmeasured(plan: Plan) -> str:
+    """What to say where nodes have small shares of a processor, and what those are worth is not known."""
+    from emulator.devices import delivery
+
+    small = [one for one in plan.machines if not one.foreign and float(one.host_cpus) / one.threads < delivery.SMALL]
+    if not small or delivery.known().points:
+        return ""
+    return (
+        f"{some([one.name for one in small])}: so small a share of a processor does up to a quarter less than its time "
+        "promises, and how much is not known yet; `emu calibrate` measures it, once"
+    )

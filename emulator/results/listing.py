@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.errors import ResultError
-from emulator.results import linpack, store
+from emulator.results import fidelity, linpack, store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,10 @@ def _outcome(run: Run) -> dict[str, Any]:
         raise ResultError("this is not a summary", where=str(path), fix="make it anew with `emu report`")
     accuracies = {name: item["final_accuracy"] for name, item in variants.items()}
     outcome = {"final_accuracy": accuracies, "marks": marks, "degraded": bool(honesty.get("degraded"))}
-    return outcome | ({"result": linpack.result(summary)} if linpack.is_one(summary) else {})
+    for kind in (linpack, fidelity):
+        if kind.is_one(summary):
+            outcome["result"] = kind.result(summary)
+    return outcome
 
 
 def _told(variant: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from emulator.results import energy, figures, linpack, numbers
+from emulator.results import energy, fidelity, figures, linpack, numbers
 from emulator.results.summary import summarise, traces
 
 if TYPE_CHECKING:
@@ -18,8 +18,11 @@ def rebuild(run: Run) -> dict[str, Any]:
 
     Also for a run cut short, with what it has. Raises ResultError where records cannot be read or files written.
     """
-    if linpack.is_one(run.read("experiment.json")):
+    asked = run.read("experiment.json")
+    if linpack.is_one(asked):
         return linpack.rebuild(run)
+    if fidelity.is_one(asked):
+        return fidelity.rebuild(run)
     found = traces(run)
     summary = summarise(run, found)
     run.write("summary.json", summary)
@@ -78,7 +81,7 @@ def honesty_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Engine", f"{block['engine']}; runtime {block['runtime']}; link driver {block['link_driver']}"),
         ("Time scale", f"{block['time_scale']:g} real seconds for one emulated second"),
         ("Seed, repeats", f"{block['seed']}; {block['repeats']} (repeat n uses seed + n)"),
-        ("Host", _host(block["host"])),
+        ("Host", host_line(block["host"])),
         ("Real time", _real(block["real_seconds"])),
         ("Expected use", block["admission"] or "not estimated"),
         ("Host busy", _busy(block["host_busy"])),
@@ -92,7 +95,8 @@ def honesty_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     return rows + [("Note", note) for note in block["notes"]]
 
 
-def _host(host: Mapping[str, Any] | None) -> str:
+def host_line(host: Mapping[str, Any] | None) -> str:
+    """The host in a line: processor, memory, kernel, versions."""
     if host is None:
         return "not recorded"
     memory = numbers.size(host["memory"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from emulator.results import energy, linpack
+from emulator.results import energy, fidelity, linpack
 from emulator.results.numbers import COLUMNS, percent, row
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def summary_table(summary: Mapping[str, Any]) -> RenderableType:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column, title in (_LINPACK_TITLES if linpack.is_one(summary) else _TITLES).items():
-        left = column in ("variant", "state")
+    for column, title in _titles(summary).items():
+        left = column in ("variant", "state", "device", "figure", "role")
         table.add_column(title, justify="left" if left else "right", no_wrap=True, overflow="fold", vertical="bottom")
     for line in _rows(summary):
         table.add_row(*line)
@@ -67,7 +67,15 @@ def summary_table(summary: Mapping[str, Any]) -> RenderableType:
     return Group(Text(head, style="bold"), table, *(Text(line) for line in lines))
 
 
+def _titles(summary: Mapping[str, Any]) -> dict[str, str]:
+    if fidelity.is_one(summary):
+        return {column: column for column in fidelity.COLUMNS}
+    return _LINPACK_TITLES if linpack.is_one(summary) else _TITLES
+
+
 def _rows(summary: Mapping[str, Any]) -> list[list[str]]:
+    if fidelity.is_one(summary):
+        return [list(fidelity.cells(row)) for row in summary["rows"]]
     if linpack.is_one(summary):
         return [list(linpack.row(case)) for case in summary["cases"]]
     shown = [dict(zip(COLUMNS, row(name, item), strict=True)) for name, item in summary["variants"].items()]

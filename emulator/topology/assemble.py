@@ -199,7 +199,7 @@ def _node(one: OneNode, settled: Settled, worth: Caps | None, network: Network) 
         power=power(device),
         machine=device.title if device.cores else "",
         clock=clock.value if clock else 0.0,
-        worth=known().at(float(worth.host_cpus) / worth.threads) if worth.limited else 1.0,
+        worth=known(worth.basis.work).for_work(float(worth.host_cpus) / worth.threads) if worth.limited else 1.0,
         storage=card(device),
         env=tuple(values.get("env", {}).items()),
         **base,

@@ -7,9 +7,9 @@ import torch
 from emulator.devices.kernels.reading import Work
 
 
-def large(threads: int) -> Work:
-    """The 3x3 layers of ResNet-18's first stage at 224x224, where most of its time goes: 8 images."""
-    return _conv(threads, batch=8, channels=64, out=64, edge=56)
+def large(threads: int, batch: int = 8) -> Work:
+    """The 3x3 layers of ResNet-18's first stage at 224x224, where most of its time goes."""
+    return _conv(threads, batch=batch, channels=64, out=64, edge=56)
 
 
 def small(threads: int) -> Work:

@@ -20,15 +20,23 @@ _PLACES = {
     "conv_large": "conv:large",
     "conv_small": "conv:small",
     "conv_depthwise": "conv:depthwise",
-    "triad": "triad:triad",
+    "triad": "stream:triad",
     "interpreter": "interpreter:interpreter",
     "dispatch": "dispatch:dispatch",
+    "copy": "stream:copy",
+    "scale": "stream:scale",
+    "add": "stream:add",
+    "memcpy": "stream:memcpy",
 }
 NAMES = tuple(_PLACES)
+#: goes up when the kernels change what they measure, so that figures of before are not mixed with new ones
+EDITION = 2
 #: those that need torch
 TORCH = ("conv_large", "conv_small", "conv_depthwise", "dispatch")
 #: those that use one thread whatever they are given: the interpreter's lock is held nearly all the time
-ONE_THREAD = ("interpreter", "dispatch")
+ONE_THREAD = ("interpreter", "dispatch", "memcpy")
+#: those that no model needs: published figures of boards are compared with them
+COMPARED = ("copy", "scale", "add", "memcpy")
 #: a training step of a reference model, as "step_resnet18": only by name, for it takes seconds a round and a GiB
 STEP = "step_"
 

@@ -18,6 +18,7 @@ from emulator.experiment.run import note_facts, recorded
 from emulator.experiment.sampler import NODE, Sampler
 from emulator.experiment.signals import orderly
 from emulator.results import store
+from emulator.runtimes import delivery
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +47,7 @@ def run(name: str | Path, wanted: Options, watch: Watcher) -> ExperimentResult:
     plan = _plan(found, wanted, None)
     found.check(plan)
     program = build.program(watch.note)
+    delivery.ensure(watch.note)
     plan, speed = _calibrated(found, wanted, program, watch)
     device = plan.machines[0].device
     told = {"flops": speed.one, "busy": speed.busy, "program": program.name}
