@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,20 +49,18 @@ def on_terminal(text: str) -> None:
     sys.stderr.write(f"emu: {text}\n")
 
 
-def speeds(
-    kernels: Iterable[str], *, say: Say = on_terminal, anew: bool = False, fresh: list[str] | None = None
-) -> dict[str, Speed]:
-    """The speeds of these kernels: from the cache, else measured; `anew` measures all. Raises HostError.
+def speeds(kernels: Iterable[str], *, say: Say = on_terminal, fresh: list[str] | None = None) -> dict[str, Speed]:
+    """The speeds of these kernels: from the cache, else measured. Raises HostError.
 
     `fresh` is told those that were measured now. On a busy host they are measured all the same, and marked.
     """
     asked = list(kernels)
     _used.update(asked)
-    known = {} if anew else _known(asked)
+    known = _known(asked)
     if missing := [name for name in asked if name not in known]:
         with _alone(say):
             # Another process may have measured them while this one waited.
-            known |= {} if anew else _known(missing)
+            known |= _known(missing)
             if missing := [name for name in missing if name not in known]:
                 say(f"measuring this host's {', '.join(missing)}, once")
                 found = measure(missing)
@@ -71,6 +69,30 @@ def speeds(
                 if fresh is not None:
                     fresh += missing
     return {name: known[name] for name in asked}
+
+
+def one_core_anew(kernel: str) -> Speed:
+    """A kernel's speed with one core of this host measured anew, which drifts within minutes; what cores lose to each
+    other stays as it was measured before. Raises HostError."""
+    before = cached().get(kernel)
+    if before is None:
+        return speeds([kernel])[kernel]
+    with _alone(on_terminal):
+        watch = Watch()
+        one = _run([kernel], ALONE)[kernel]
+        rate = one[_counts(kernel)]
+        factor = rate / before.one
+        found = replace(
+            before,
+            one=rate,
+            loaded=before.loaded * factor,
+            all=before.all * factor,
+            spread=_spread(one),
+            busy=watch.use().why_busy(cores_here()) or before.busy,
+            when=clock.epoch(),
+        )
+        keep({kernel: found})
+    return found
 
 
 def whole(*, force: bool = False, anew: bool = False, say: Say = on_terminal) -> dict[str, Speed]:
@@ -140,13 +162,21 @@ def measure(kernels: Sequence[str]) -> dict[str, Speed]:
     by, now = watch.use().why_busy(cores), clock.epoch()
     found = {}
     for name in kernels:
-        # Of a few rounds of seconds each the best is luck, and nodes are held to what a step takes as a rule.
-        which = "median" if name.startswith(STEP) else "best"
+        which = _counts(name)
         one, each = alone[name], loaded[name][which] / cores
         total = together[name][which] if name in threaded else loaded[name][which]
-        spread = round(1 - one["median"] / one["best"], 4)
-        found[name] = Speed(one["unit"], one[which], each, total, spread, by, now)
+        found[name] = Speed(one["unit"], one[which], each, total, _spread(one), by, now)
     return found
+
+
+def _counts(kernel: str) -> str:
+    """Which round counts: of a few rounds of seconds each the best is luck, and nodes are held to what a step takes as
+    a rule."""
+    return "median" if kernel.startswith(STEP) else "best"
+
+
+def _spread(one: Mapping[str, Any]) -> float:
+    return round(1 - float(one["median"]) / float(one["best"]), 4)
 
 
 def _run(kernels: Sequence[str], seconds: float, *options: str) -> dict[str, dict[str, Any]]:

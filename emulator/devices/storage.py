@@ -21,7 +21,8 @@ STRIDE = 7919
 
 def measure(folder: Path, seconds: float) -> dict[str, float]:
     """Bytes a second by the names of a profile's figures: sequential in 1 MiB blocks over the whole file, random in
-    4 KiB for about `seconds`, one request at a time.
+    4 KiB for about `seconds`, one request at a time. Written data is asked to reach the medium once, at the end, as
+    `iozone -e -I` does, the usual benchmark of boards' cards: a request to do so for each would count as two.
 
     Raises OSError where the file cannot be made there, or the file system knows no O_DIRECT (EINVAL).
     """
@@ -56,11 +57,11 @@ def _measure(file: int, seconds: float) -> dict[str, float]:
             "storage_read": SIZE / (read - written),
             "storage_write": SIZE / (written - start),
             "storage_read_4k": _random(seconds, lambda at: os.preadv(file, [page], at)),
-            "storage_write_4k": _random(seconds, lambda at: os.pwritev(file, [page], at, os.RWF_DSYNC)),
+            "storage_write_4k": _random(seconds, lambda at: os.pwritev(file, [page], at), lambda: os.fsync(file)),
         }
 
 
-def _random(seconds: float, access: Callable[[int], int]) -> float:
+def _random(seconds: float, access: Callable[[int], int], finish: Callable[[], None] = lambda: None) -> float:
     done, start = 0, time.perf_counter()
     now = start
     for at in _scattered():
@@ -69,7 +70,8 @@ def _random(seconds: float, access: Callable[[int], int]) -> float:
         now = time.perf_counter()
         if now - start > seconds:
             break
-    return done / (now - start)
+    finish()
+    return done / (time.perf_counter() - start)
 
 
 def _scattered() -> Iterator[int]:

@@ -109,8 +109,9 @@ def _estimate(plan: Plan, variant: Variant, cost: StepCost, cores: int, pacing: 
         # More threads make a single-threaded step shorter, not cheaper.
         took = max(step, plan.time_scale * (emulated.device or 0.0)) if emulated else step / worker.step_cpus
         rate = 1 / (network + took)
-        busy += rate * step
-        wanted = min(1.0, step / took) if emulated else worker.step_cpus
+        # Under a cap a second of CPU time does less, so the step takes more of them.
+        wanted = min(1.0, step / took) if emulated else worker.step_cpus / worker.worth
+        busy += rate * took * wanted
         computing.append(Computing(wanted, rate * took))
         serving += rate * (down + up) * costs.ENDPOINT
         cables += rate * (down + up) * len(there) * costs.CABLE

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import statistics
 import sys
 import tempfile
 from contextlib import contextmanager
@@ -33,8 +34,10 @@ LIMIT = 300.0
 RUNTIME = "embedded"
 #: real seconds of a kernel, of an emulated second's worth of TCP, and of random access to a card
 SECONDS, TCP_SECONDS, CARD_SECONDS = 2.0, 5.0, 2.0
+#: nodes that a training step is measured in
+STEPS = 5
 #: HPL's order: the larger, the nearer to the figure of a full memory and the longer
-HPL_N = 8000
+HPL_N, HPL_RUNS = 8000, 3
 #: the network's time scale: a gigabit is 100 Mbit/s then, which every link driver carries
 TCP_SCALE = 10.0
 #: the card's: a disk of the host is to be slowed down, not to outrun itself
@@ -57,10 +60,15 @@ class Bench:
     def kernel(self, device: str, basis: str, kernel: str) -> float:
         """What a kernel of `emulator.devices.kernels` does in a node calibrated by `basis`, per emulated second."""
         self._begin()
-        if kernel.startswith(STEP):
-            # What a shared host does drifts within the hour, so the host's own step is read just before the node's.
-            calibration.speeds([kernel], anew=True)
         return in_node(device, basis, kernel, self.time_scale).mean * self.time_scale
+
+    def step(self, device: str, model: str) -> tuple[float, float]:
+        """Emulated seconds of a training step in a node calibrated by that very step: the median of `STEPS` nodes, and
+        what the slowest and the quickest differ by, over the median."""
+        self._begin()
+        found = sorted(steps(device, model, self.time_scale, STEPS))
+        middle = statistics.median(found)
+        return middle, (found[-1] - found[0]) / middle
 
     def hpl(self, device: str) -> tuple[float, str]:
         """HPL's FLOP/s on one node, and how it was run; where it cannot be had, DGEMM's."""
@@ -118,6 +126,17 @@ class Bench:
             self.busy.append(by)
 
 
+def steps(device: str, model: str, time_scale: float, count: int) -> Iterator[float]:
+    """Emulated seconds of a training step in so many nodes, one after the other.
+
+    What a shared host does drifts by a tenth within minutes, so its own step is measured anew before every node's.
+    """
+    kernel = f"{STEP}{model}"
+    for _ in range(count):
+        calibration.one_core_anew(kernel)
+        yield 1 / in_node(device, f"train:{model}", kernel, time_scale).mean / time_scale
+
+
 def in_node(device: str, basis: str, kernel: str, time_scale: float) -> Reading:
     """Run the kernel in a node made for it, in real time. Raises TopologyError, HostError, LabError, RuntimeFailure."""
     with board(device, time_scale, basis=basis) as lab:
@@ -170,12 +189,12 @@ def _hpl(device: str) -> tuple[float, str]:
         Path(folder, "board.yaml").write_text(json.dumps(topology))
         experiment = {"kind": "linpack", "topology": "board.yaml", "nodes": [1], "n": HPL_N, "time_scale": "auto"}
         Path(folder, "hpl.yaml").write_text(json.dumps(experiment))
-        result = run_experiment(Path(folder, "hpl.yaml"), out=Path(folder, "runs"), force=True)
+        result = run_experiment(Path(folder, "hpl.yaml"), out=Path(folder, "runs"), repeats=HPL_RUNS, force=True)
         (case,) = result.summary["cases"]
         if case["flops"] is None or case["state"] != "ok":
             raise NotMeasured(f"HPL ended as {case['state']}")
         scale = result.summary["time_scale"]
-        return float(case["flops"]), f"HPL itself, n = {HPL_N}, time scale {scale:g}"
+        return float(case["flops"]), f"HPL itself, n = {HPL_N}, time scale {scale:g}; the mean of {HPL_RUNS} runs"
 
 
 @contextmanager

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 from emulator.devices import roofline
 from emulator.devices.figures import KINDS
 from emulator.devices.host_step import PACKAGE
-from emulator.devices.kernels.register import STEP
 from emulator.devices.workload import reference, references
-from emulator.fidelity.bench import CARD_SCALE, TCP_SCALE, NotMeasured
+from emulator.fidelity.bench import CARD_SCALE, STEPS, TCP_SCALE, NotMeasured
 from emulator.fidelity.row import Row
-from emulator.results.fidelity import CALIBRATED, PREDICTED
+from emulator.results.fidelity import CALIBRATED, LEFT_OUT, PREDICTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,6 +23,8 @@ class Measurer(Protocol):
     """What rows are measured by; rates are of emulated time. See `bench.Bench`. Raises NotMeasured."""
 
     def kernel(self, device: str, basis: str, kernel: str) -> float: ...
+
+    def step(self, device: str, model: str) -> tuple[float, float]: ...
 
     def hpl(self, device: str) -> tuple[float, str]: ...
 
@@ -52,7 +53,6 @@ NO_SPEED = ("cores", "clock", "memory", "l1d", "l1i", "l2", "l3", "idle", "loade
 DERIVED = ("sgemm", "nic")
 #: what a quick report measures
 QUICK = ("hpl", "stream_triad", "train_mnasnet")
-LEFT_OUT = "left out by --quick"
 
 
 def rows(device: DeviceProfile, quick: bool, bench: Measurer, say: Callable[[str], None]) -> Iterator[Row]:
@@ -125,7 +125,7 @@ def _training(device: DeviceProfile, quick: bool, bench: Measurer, say: Callable
             note = f"the package {PACKAGE}, which has the models, is not installed"
         else:
             say(f"{device.name}: a training step of {model}")
-            node = 1 / bench.kernel(device.name, f"train:{model}", f"{STEP}{model}")
-            note = "capped as the workload model says"
+            node, apart = bench.step(device.name, model)
+            note = f"capped as the workload model says; the median of {STEPS} nodes, {apart * 100:.0f} % apart"
         role = CALIBRATED if model in roofline.FIT else PREDICTED
         yield Row(device.name, key, role, "s", measured[model], source[model], node, note, modelled)

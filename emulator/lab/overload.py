@@ -207,7 +207,7 @@ def starved(a: Reading, b: Reading, plan: Plan) -> Iterator[Overload]:
         if node.name not in b.cpu or node.name not in a.cpu:
             continue
         able = runnable(a.load.threads.get(node.name, {}), b.load.threads.get(node.name, {}), seconds)
-        due = min(float(node.host_cpus), 1.0) * able
+        due = min(node.quota, 1.0) * able
         got = b.cpu[node.name] - a.cpu[node.name]
         if able > COULD_RUN * seconds and got < (1 - LACK) * due:
             yield Overload(

@@ -22,6 +22,8 @@ COLUMNS = ("device", "figure", "role", "published", "node", "error")
 #: an input of the emulation, or a figure that it was never told
 CALIBRATED, PREDICTED = "calibrated", "predicted"
 ROWS = "rows.json"
+#: the note of a row that was not asked for
+LEFT_OUT = "left out by --quick"
 #: how a unit is shown: divided by, name
 _UNITS = {"FLOP/s": (1e9, "GFLOPS"), "B/s": (1e6, "MB/s"), "bit/s": (1e6, "Mbit/s")}
 
@@ -92,7 +94,7 @@ def summarise(run: Run) -> dict[str, Any]:
 
 
 def _findings(rows: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) -> list[str]:
-    missing = [row["figure"] for row in rows if row["error"] is None]
+    missing = [row["figure"] for row in rows if row["error"] is None and row["note"] != LEFT_OUT]
     said = [result(found) + "."]
     if missing:
         said.append(f"Not measured: {', '.join(missing)}; each row says why.")
@@ -129,8 +131,8 @@ def honesty_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Engine", f"{block['engine']}; runtime {block['runtime']}; link driver {block['link_driver']}"),
         ("Time scale", f"{block['time_scale']:g} real seconds for one emulated second, where the row names no other"),
         ("Host", host_line(block["host"])),
-        ("Method", "each figure once, in a node made for it, with the caps of any other; the host's training steps "
-                   "were read just before the node's"),
+        ("Method", "each figure in a node made for it, with the caps of any other; before each node that trains, the "
+                   "host's own step is measured anew"),
     ]  # fmt: skip
     return rows + [("Note", note) for note in block["warnings"] or ()]
 

@@ -86,7 +86,7 @@ def _cores(at: Callable[[float], Plan], scaling: Sequence[str], traffic: Traffic
     room = costs.USE * cores - costs.OWN
     scale, nodes = _SLOW, 0.0
     for _ in range(_STEPS):  # the caps of a node times the time scale are nearly one figure
-        nodes = sum(float(node.host_cpus) for node in at(scale).machines if node.name in scaling)
+        nodes = sum(node.quota for node in at(scale).machines if node.name in scaling)
         worth, before = nodes * scale, scale
         scale = least(lambda s: worth / s + costs.carrying(traffic, s), room)  # noqa: B023 - called at once
         if abs(scale / before - 1) < 0.01:

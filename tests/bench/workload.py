@@ -12,12 +12,12 @@ import statistics
 import sys
 
 from emulator.devices import roofline
-from emulator.devices.calibration import speeds
 from emulator.devices.profile import profile
 from emulator.devices.workload import reference, references
-from emulator.fidelity.bench import in_node
+from emulator.fidelity.bench import steps
 
 TIME_SCALE = 0.4
+REPEATS = 5
 DEVICE = "rpi-4"
 
 
@@ -33,13 +33,15 @@ def main() -> None:
     print(f"{'model':<20}{'public':>8}{'model says':>12}{'off by':>9}{'in a node':>11}{'off by':>9}")
     got: dict[str, float] = {}
     for name in (sys.argv[1:] if __name__ == "__main__" else []) or references():
-        speeds([f"step_{name}"], anew=True, say=lambda _text: None)  # what a shared host does drifts within the hour
-        got[name] = 1 / in_node(DEVICE, f"train:{name}", f"step_{name}", TIME_SCALE).mean / TIME_SCALE
+        each = sorted(steps(DEVICE, name, TIME_SCALE, REPEATS))
+        got[name] = statistics.median(each)
         says, known = line.seconds(reference(name)), public[name]
         kind = "fitted" if name in roofline.FIT else "predicted"
         off, node_off = says / known - 1, got[name] / known - 1
         print(
-            f"{name:<20}{known:>8.2f}{says:>12.2f}{off:>+9.1%}{got[name]:>11.2f}{node_off:>+9.1%}  {kind}", flush=True
+            f"{name:<20}{known:>8.2f}{says:>12.2f}{off:>+9.1%}{got[name]:>11.2f}{node_off:>+9.1%}  {kind},"
+            f" {each[0]:.2f} to {each[-1]:.2f}",
+            flush=True,
         )
     errors = [abs(got[name] / public[name] - 1) for name in got if name not in roofline.FIT]
     if errors:

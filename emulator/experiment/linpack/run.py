@@ -96,7 +96,7 @@ def _calibrated(found: Linpack, wanted: Options, program: Path, watch: Watcher) 
     watch.note(f"HPL on one core of this host, n = {model.n}: {speed.one / 1e9:.1f} GFLOPS")
     plan = _plan(found, wanted, known)
     computing = [node for node in plan.machines if node.role or node.command]
-    need = sum(float(node.host_cpus) for node in computing)
+    need = sum(node.quota for node in computing)
     if need > known.cores and not wanted.force:
         raise HostError(
             f"{counted(len(computing), 'node')} may use {need:.2f} cores of this host, and it has {known.cores}",
