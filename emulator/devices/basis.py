@@ -22,9 +22,13 @@ AUTO, LINPACK, TRAIN = "auto", "linpack", "train:"
 OWN = "workload"
 #: what auto comes to, besides linpack
 SGEMM, HOST = "sgemm", "host"
+#: for programs that are no arithmetic
+SEVENZIP = "sevenzip"
 #: host cores that one device core may be said to be worth
 LEAST_FACTOR, MOST_FACTOR = 1e-4, 1e3
 HOST_CORES = "host cores"
+NAMED = (AUTO, SGEMM, LINPACK, SEVENZIP)
+CHOICE = f"{', '.join(NAMED)}, {TRAIN}MODEL or a number of host cores"
 
 
 @dataclass(frozen=True)
@@ -71,9 +75,9 @@ def basis(asked: str | float, device: DeviceProfile, host: HostSpeed, time_scale
         return train(asked.removeprefix(TRAIN), device, host)
     if asked == SGEMM:
         return sgemm(device, host)
-    raise TopologyError(
-        f"{asked!r} is no basis of calibration", fix="use auto, sgemm, linpack, train:MODEL or a number of host cores"
-    )
+    if asked == SEVENZIP:
+        return sevenzip(device, host)
+    raise TopologyError(f"{asked!r} is no basis of calibration", fix=f"use {CHOICE}")
 
 
 def factor(asked: float, host: HostSpeed) -> Basis:
@@ -121,6 +125,19 @@ def linpack(device: DeviceProfile, host: HostSpeed) -> Basis:
         )
     speed, core = host.speed("dgemm"), hpl / device.cores.value
     return Basis(LINPACK, core, speed, _figures(core, speed, "double precision, HPL against DGEMM"))
+
+
+def sevenzip(device: DeviceProfile, host: HostSpeed) -> Basis:
+    """The device's 7-Zip rating against this host's: whole numbers, branches and tables, where wide vector units do not
+    count as they do in matrix products."""
+    figure = device.figure("sevenzip_all")
+    if figure is None or device.cores is None:
+        raise TopologyError(
+            f"{device.name} has no 7-Zip figure to be calibrated by", fix="use `calibrate: auto`, or a number"
+        )
+    speed, core = host.speed("sevenzip"), figure.value / device.cores.value
+    figures = f"{core:.4g} of {speed.one:.4g} MIPS, 7-Zip{_doubt(speed)}"
+    return Basis(SEVENZIP, core, speed, figures)
 
 
 def train(model: str, device: DeviceProfile, host: HostSpeed) -> Basis:

@@ -35,11 +35,12 @@ FROM_KERNELS = {
     "stream_add": ("add", ""),
     "stream_triad": ("triad", ""),
     "memcpy": ("memcpy", ""),
+    "sevenzip_all": ("sevenzip", ""),
 }
+#: of the kernels on one core
+FROM_ONE = {"sevenzip_one": ("sevenzip", "")}
 #: what this program has no kernel for
 NOT_TAKEN = {
-    "sevenzip_one": "run `7z b -mmt1` and add it",
-    "sevenzip_all": "run `7z b` and add it",
     "nic_tcp": "run iperf3 against another machine and add it",
     "idle": "needs a power meter",
     "loaded": "needs a power meter",
@@ -123,23 +124,24 @@ def _kernels(taken: Taken, seconds: float, source: str) -> None:
     each = _program("--seconds", str(seconds), "--threads", str(count)) if count > 1 else one
     taken.readings |= {"one_core": one, "all_cores": each}
     versions = {key: str(value) for key, value in each["versions"].items() if value}
-    for key, (kernel, derived) in FROM_KERNELS.items():
-        reading = each["kernels"].get(kernel)
-        if reading is None:
-            taken.left_out[key] = each["left_out"].get(kernel, "the kernel did not run")
-            continue
-        taken.figures[key] = {
-            "value": reading["best"],
-            "source": source,
-            "derived": derived,
-            "conditions": {
-                "kernel": kernel,
-                "size": reading["size"],
-                "threads": str(1 if kernel in ONE_THREAD else count),
+    for run, threads, wanted in ((one, 1, FROM_ONE), (each, count, FROM_KERNELS)):
+        for key, (kernel, derived) in wanted.items():
+            reading = run["kernels"].get(kernel)
+            if reading is None:
+                taken.left_out[key] = run["left_out"].get(kernel, "the kernel did not run")
+                continue
+            taken.figures[key] = {
+                "value": reading["best"],
+                "source": source,
+                "derived": derived,
+                "conditions": {
+                    "kernel": kernel,
+                    "size": reading["size"],
+                    "threads": str(1 if kernel in ONE_THREAD else threads),
+                }
+                | {"middle round": f"{reading['median'] / reading['best'] * 100:.0f} % of the best"}
+                | {name: versions[name] for name in ("numpy",) if name in versions},
             }
-            | {"middle round": f"{reading['median'] / reading['best'] * 100:.0f} % of the best"}
-            | {name: versions[name] for name in ("numpy",) if name in versions},
-        }
     for kernel, why in each["left_out"].items():
         taken.left_out[kernel] = why
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
+from emulator.core.words import counted
 from emulator.devices import roofline
 from emulator.devices.figures import KINDS
 from emulator.devices.host_step import PACKAGE
 from emulator.devices.workload import reference, references
-from emulator.fidelity.bench import CARD_SCALE, STEPS, TCP_SCALE, NotMeasured
+from emulator.fidelity.bench import CARD_SCALE, SEVENZIP_SCALE, STEPS, TCP_SCALE, NotMeasured
 from emulator.fidelity.row import Row
 from emulator.results.fidelity import CALIBRATED, LEFT_OUT, PREDICTED
 
@@ -45,7 +46,7 @@ KERNELS = {
 }
 MEMORY_NOTE = "nothing caps the memory's rate: it follows from the share of a core"
 #: figures that the node is held to by a cap; the NIC's by its link
-INPUTS = ("hpl", "nic_tcp", "storage_read", "storage_write", "storage_read_4k", "storage_write_4k")
+INPUTS = ("hpl", "sevenzip_all", "nic_tcp", "storage_read", "storage_write", "storage_read_4k", "storage_write_4k")
 CARD = ("storage_read", "storage_write", "storage_read_4k", "storage_write_4k")
 #: figures that describe the machine instead of saying how fast it is, and the watts, which are modelled from them
 NO_SPEED = ("cores", "clock", "memory", "l1d", "l1i", "l2", "l3", "idle", "loaded", "hpl_power")
@@ -81,17 +82,17 @@ def rows(device: DeviceProfile, quick: bool, bench: Measurer, say: Callable[[str
 def _figure(device: DeviceProfile, key: str, bench: Measurer) -> tuple[float, str]:
     if key == "nic_tcp":
         return bench.tcp(device.name), f"one TCP connection between two nodes, time scale {TCP_SCALE:g}"
+    if key.startswith("sevenzip_"):
+        cores = int(device.cores.value) if device.cores and key == "sevenzip_all" else 1
+        return bench.sevenzip(device.name, cores), (
+            f"a node of {counted(cores, 'core')}, `calibrate: sevenzip`, time scale {SEVENZIP_SCALE:g}"
+        )
     if device.figure("hpl") is None:
         raise NotMeasured("the device has no hpl to be calibrated by")
     if key == "hpl":
         return bench.hpl(device.name)
     if key in KERNELS:
         return bench.kernel(device.name, "linpack", KERNELS[key]), MEMORY_NOTE
-    if key == "sevenzip_one":
-        return bench.sevenzip(device.name, 1), "a node of one core"
-    if key == "sevenzip_all":
-        cores = int(device.cores.value) if device.cores else 1
-        return bench.sevenzip(device.name, cores), f"{cores} threads"
     raise NotMeasured("nothing measures it in a node")
 
 

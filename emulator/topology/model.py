@@ -54,11 +54,9 @@ def _basis(value: Any) -> Any:
         basis.check_factor(float(value))
         return float(value)
     named = isinstance(value, str) and value.startswith(basis.TRAIN) and value != basis.TRAIN
-    if named or value in (basis.AUTO, basis.SGEMM, basis.LINPACK):
+    if named or value in basis.NAMED:
         return value
-    raise ValueError(
-        f"{value!r} is no basis of calibration; write auto, sgemm, linpack, train:MODEL or a number of host cores"
-    )
+    raise ValueError(f"{value!r} is no basis of calibration; write {basis.CHOICE}")
 
 
 def _argv(command: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -173,8 +171,8 @@ class HostFields(Strict):
     calibrate: Annotated[
         Calibrate | None,
         Field(
-            description="what the device is compared with this host by: auto, sgemm, linpack, train:MODEL, or the host "
-            "cores that one of its cores is worth at time scale 1; left out = auto"
+            description="what the device is compared with this host by: auto, sgemm, linpack, sevenzip, train:MODEL, "
+            "or the host cores that one of its cores is worth at time scale 1; left out = auto"
         ),
     ] = None
     pids: Annotated[int | None, Field(ge=16, le=4_000_000, strict=True, description="most processes")] = None

@@ -1,4 +1,5 @@
-"""`calibrate: train:MODEL`, and an experiment's own step: what a node gets, and what the virtual clock charges."""
+"""`calibrate: train:MODEL` and sevenzip, and an experiment's own step: what a node gets, and what the virtual clock
+charges."""
 
 from __future__ import annotations
 
@@ -47,12 +48,22 @@ def test_a_step_that_this_host_has_measured_goes_before_a_prediction(monkeypatch
     assert by.speed.one == 0.5 and by.figures.endswith("2 s on a core here, measured")
 
 
+def test_whole_numbers_are_compared_by_7_zip() -> None:
+    measured = replace(
+        HOST, measure=lambda names: {name: Speed.plain(2812.5, 2, "million instructions/s") for name in names}
+    )
+    by = basis("sevenzip", PI, measured, 1.0)
+    assert by.worth == pytest.approx(0.5) and by.figures == "1406 of 2812 MIPS, 7-Zip"
+    assert by.cpus(4, 2.0, HOST.cores) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize(
     ("asked", "device", "said"),
     [
         ("train:resnet19", "rpi-4", "there is no reference model 'resnet19'"),
         ("train:resnet18", "server", "takes on server is not known"),
         ("sgemm", "server", "server has no single-precision figure"),
+        ("sevenzip", "server", "server has no 7-Zip figure"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(asked: str, device: str, said: str) -> None:

@@ -25,7 +25,12 @@ def reading(best: float) -> dict[str, Any]:
 def program(*options: str) -> dict[str, Any]:
     factor = 4.0 if "--threads" in options else 1.0
     return {
-        "kernels": {"dgemm": reading(2e9 * factor), "sgemm": reading(4e9 * factor), "triad": reading(3e9)},
+        "kernels": {
+            "dgemm": reading(2e9 * factor),
+            "sgemm": reading(4e9 * factor),
+            "triad": reading(3e9),
+            "sevenzip": reading(1600 * factor * 0.9 if factor > 1 else 1600),
+        },
         "left_out": {"conv_large": "torch is not installed"},
         "versions": {"numpy": "2.0", "torch": None},
     }
@@ -74,6 +79,8 @@ def test_a_board_becomes_a_device_that_a_topology_can_name(
     assert device.title == "Raspberry Pi 4 Model B Rev 1.4"
     assert (value["cores"], value["clock"], value["l1d"], value["l2"]) == (4, 1.5e9, 32 << 10, 1 << 20)
     assert (value["hpl"], value["sgemm"], value["stream_triad"], value["nic"]) == (8e9, 16e9, 3e9, 1e9)
+    assert (value["sevenzip_one"], value["sevenzip_all"]) == (1600, 5760)
+    assert [device.figures[f"sevenzip_{name}"].conditions["threads"] for name in ("one", "all")] == ["1", "4"]
     assert device.figures["hpl"].derived.startswith("emu's DGEMM")
     assert device.figures["hpl"].conditions["threads"] == "4"
     assert value["memory"] == pytest.approx(3884248 * 1024, rel=1e-4)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from emulator.devices.kernels import reading, sevenzip
 from emulator.devices.profile import profile
 from emulator.devices.workload import references
-from emulator.fidelity import measure, sevenzip, tcp
+from emulator.fidelity import measure, tcp
 from emulator.fidelity.bench import NotMeasured
 from emulator.fidelity.row import Row
 from emulator.results import fidelity, store
@@ -148,6 +149,22 @@ def test_the_rating_of_7_zip_is_the_total_one() -> None:
     assert sevenzip.rating(RATED) == 1638
     with pytest.raises(ValueError, match="no total"):
         sevenzip.rating("Illegal instruction")
+
+
+def test_a_pass_of_7_zip_is_worth_its_rating(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "7zz"
+    program.write_text(f"#!/bin/sh\necho $@ >> {tmp_path}/asked\nsleep 0.05\ncat <<'END'\n{RATED}\nEND\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    found = reading.measure(sevenzip.sevenzip(2), 0.2)
+    assert (tmp_path / "asked").read_text().startswith("b 1 -mmt2 -md22\n")
+    assert found.best == pytest.approx(1638, rel=0.5) and found.unit == "million instructions/s"
+
+
+def test_without_7_zip_its_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ImportError, match=r"7-Zip is not installed .*p7zip-full"):
+        sevenzip.sevenzip(1)
 
 
 def test_a_connection_is_measured_after_its_start_and_ends_by_itself() -> None:

@@ -14,7 +14,8 @@ ROUNDS = 3
 
 @dataclass(frozen=True)
 class Work:
-    """One round: `run` does `amount` units ("FLOP", "B", "op", "iteration"); `size` says how large the problem is."""
+    """One round: `run` does `amount` units ("FLOP", "B", "op", "iteration", "million instructions"); `size` says how
+    large the problem is."""
 
     run: Callable[[], object]
     amount: float
@@ -24,7 +25,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Reading:
-    """A kernel's speed in `unit` ("FLOP/s", "B/s", "op/s" or "iteration/s").
+    """A kernel's speed in `unit` ("FLOP/s", "B/s", ...).
 
     `best` is the fastest round's: what the machine can do, for whatever else runs only ever slows a round.
     `median` is the round in the middle: far below `best` on a disturbed machine. `mean` is all rounds' work over all

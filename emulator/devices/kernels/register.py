@@ -27,6 +27,7 @@ _PLACES = {
     "scale": "stream:scale",
     "add": "stream:add",
     "memcpy": "stream:memcpy",
+    "sevenzip": "sevenzip:sevenzip",
 }
 NAMES = tuple(_PLACES)
 #: goes up when the kernels change what they measure, so that figures of before are not mixed with new ones
@@ -35,8 +36,8 @@ EDITION = 2
 TORCH = ("conv_large", "conv_small", "conv_depthwise", "dispatch")
 #: those that use one thread whatever they are given: the interpreter's lock is held nearly all the time
 ONE_THREAD = ("interpreter", "dispatch", "memcpy")
-#: those that no model needs: published figures of boards are compared with them
-COMPARED = ("copy", "scale", "add", "memcpy")
+#: those that `emu calibrate` leaves out: published figures of boards are compared with them, or a node asks for them
+COMPARED = ("copy", "scale", "add", "memcpy", "sevenzip")
 #: a training step of a reference model, as "step_resnet18": only by name, for it takes seconds a round and a GiB
 STEP = "step_"
 

@@ -8,6 +8,7 @@ import pytest
 
 from emulator.core.units import Size
 from emulator.devices import costs
+from emulator.devices.delivery import Curve
 from emulator.devices.host import HostSpeed
 from emulator.devices.profile import profile
 from emulator.topology import load, resolve
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 PI = profile("rpi-4").core_gflops or 0.0
 #: lines that cost the relay next to nothing
 SLOW = ", rate: 1 kbit"
+
+
+@pytest.fixture(autouse=True)
+def whole_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if nobody had measured what a capped second is worth on the host that tests."""
+    monkeypatch.setattr("emulator.topology.assemble.known", lambda _kind: Curve())
 
 
 def planned(tmp_path: Path, text: str, cores: int = 2, device_cores: float = 10.0, scale: object = "auto") -> Plan:
@@ -42,6 +49,14 @@ def test_the_caps_of_all_nodes_fit_with_head_room(tmp_path: Path) -> None:
     assert sum(node.host_cpus for node in plan.machines) <= costs.USE * 2
     assert plan.time_scale == pytest.approx(10 * 0.4 / (costs.USE * 2 - costs.OWN), rel=0.05)
     assert plan.notes[0].startswith("time scale 2.6 was chosen (auto); what limits it: 10 nodes may use 1.5 host cores")
+
+
+def test_what_a_capped_second_lacks_is_reckoned_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = planned(tmp_path, pis(10, SLOW)).time_scale
+    monkeypatch.setattr("emulator.topology.assemble.known", lambda _kind: Curve(((0.05, 0.8), (0.9, 0.8))))
+    plan = planned(tmp_path, pis(10, SLOW))
+    assert plan.time_scale == pytest.approx(whole / 0.8, rel=0.05)
+    assert sum(node.quota for node in plan.machines) <= costs.USE * 2
 
 
 def test_a_larger_host_is_faster(tmp_path: Path) -> None:
