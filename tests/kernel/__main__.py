@@ -23,7 +23,13 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 GUEST = Path(__file__).with_name("guest.sh")
 TIMED_OUT = 124
 #: packages of Debian that hold what booting needs
-TOOLS = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "zstd": "zstd", "depmod": "kmod"}
+TOOLS = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "busybox": "busybox-static",
+    "zstd": "zstd",
+    "depmod": "kmod",
+    "udevadm": "udev",  # without it the VM does not find the ports by which its program is told and heard
+}
 _EXIT = re.compile(r"^emu-kernel-exit (\d+)\s*$")
 
 

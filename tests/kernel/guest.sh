@@ -21,6 +21,13 @@ case $checkout in
     mount --bind /run/emu-checkout "$root$checkout"
     ;;
 esac
+if [ ! -d $root/usr/lib/modules ]; then
+  # A host without kernel modules, whose root cannot be written: the place for them lies on top of its /usr/lib.
+  mkdir -p /run/emu-lib
+  mount -t tmpfs none /run/emu-lib
+  mkdir -p /run/emu-lib/upper/modules /run/emu-lib/work
+  mount -t overlay -o lowerdir=$root/usr/lib,upperdir=/run/emu-lib/upper,workdir=/run/emu-lib/work none $root/usr/lib
+fi
 mount --bind /usr/lib/modules $root/usr/lib/modules
 mkdir -p $root/run/old
 cd $root

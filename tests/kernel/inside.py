@@ -42,7 +42,11 @@ def smoke() -> list[list[str]]:
         [emu, "up", "tests/kernel/lan-4.yaml", "--link-driver", "netem"],
         [emu, "exec", "--lab", LAB, "worker-1", "--", "ping", "-c", "3", "-i", "0.2", "worker-2"],
         [emu, "down", LAB],
-        ["sh", "-c", "! ip -o link | grep -v ' lo' && ! grep emu /proc/self/mountinfo | grep -v emu-host"],
+        [
+            "sh",
+            "-c",
+            "! ip -o link | grep -v ' lo' && ! grep emu /proc/self/mountinfo | grep -v -e emu-host -e emu-lib",
+        ],
     ]
 
 
