@@ -95,7 +95,8 @@ def summarise(run: Run) -> dict[str, Any]:
 
 def _findings(rows: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) -> list[str]:
     missing = [row["figure"] for row in rows if row["error"] is None and row["note"] != LEFT_OUT]
-    said = [result(found) + "."]
+    outcome = result(found)
+    said = [f"{outcome[0].upper()}{outcome[1:]}."]
     if missing:
         said.append(f"Not measured: {', '.join(missing)}; each row says why.")
     return said
