@@ -81,8 +81,8 @@ def run_experiment(
     if runtime != "fake":
         from emulator.runtimes import delivery
 
-        delivery.ensure(watch.note)
-        plan = at(scale, None)
+        if delivery.ensure(watch.note):
+            plan = at(scale, None)
     data_directory = str(_fetch(found, watch))
     expected: dict[str, Any] = {}
     pacing = None

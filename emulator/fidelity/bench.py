@@ -13,7 +13,7 @@ import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from emulator.core.cache import user_cache
 from emulator.core.errors import HostError, LabError
@@ -52,7 +52,7 @@ class NotMeasured(Exception):
 
 
 class Bench:
-    """Measures nodes at a time scale. `say` is told what is being measured."""
+    """Measures nodes at a time scale."""
 
     def __init__(self, time_scale: float) -> None:
         self.time_scale = time_scale
@@ -159,36 +159,33 @@ def board(device: str, time_scale: float, *, basis: str, cpus: int | None = None
     from emulator.lab import Lab
     from emulator.topology import load_plan
 
-    node = {"count": boards} if boards > 1 else {}
     with tempfile.TemporaryDirectory(prefix="emu-fidelity-") as folder:
         file = Path(folder, "board.yaml")
-        file.write_text(
-            json.dumps(
-                {
-                    "name": f"fidelity-{os.getpid()}",
-                    "defaults": {"device": device, "calibrate": basis, "uplink": "lan"},
-                    "nodes": {"switch": {"kind": "switch"}, "board": node | ({} if cpus is None else {"cpus": cpus})},
-                    "links": [{"from": "board" if boards == 1 else "board-*", "to": "switch"}],
-                }
-            )
-        )
+        file.write_text(_topology(device, basis, cpus, boards))
         plan = load_plan(file, time_scale=time_scale)
     with Lab.from_plan(plan, runtime=RUNTIME) as lab:
         yield lab
+
+
+def _topology(device: str, basis: str, cpus: int | None = None, boards: int = 1) -> str:
+    """The file of such a lab."""
+    node = {"count": boards} if boards > 1 else {}
+    return json.dumps(
+        {
+            "name": f"fidelity-{os.getpid()}",
+            "defaults": {"device": device, "calibrate": basis, "uplink": "lan"},
+            "nodes": {"switch": {"kind": "switch"}, "board": node | ({} if cpus is None else {"cpus": cpus})},
+            "links": [{"from": "board" if boards == 1 else "board-*", "to": "switch"}],
+        }
+    )
 
 
 def _hpl(device: str) -> tuple[float, str]:
     """By the experiment of that kind, whose caps go by HPL's own speed on a core of this host."""
     from emulator.experiment import run_experiment
 
-    topology: dict[str, Any] = {
-        "name": "fidelity-hpl",
-        "defaults": {"device": device, "calibrate": "linpack", "uplink": "lan"},
-        "nodes": {"switch": {"kind": "switch"}, "board": {}},
-        "links": [{"from": "board", "to": "switch"}],
-    }
     with tempfile.TemporaryDirectory(prefix="emu-fidelity-") as folder:
-        Path(folder, "board.yaml").write_text(json.dumps(topology))
+        Path(folder, "board.yaml").write_text(_topology(device, "linpack"))
         experiment = {"kind": "linpack", "topology": "board.yaml", "nodes": [1], "n": HPL_N, "time_scale": "auto"}
         Path(folder, "hpl.yaml").write_text(json.dumps(experiment))
         result = run_experiment(Path(folder, "hpl.yaml"), out=Path(folder, "runs"), repeats=HPL_RUNS, force=True)

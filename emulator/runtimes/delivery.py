@@ -39,21 +39,23 @@ _PERIODS, _CAPPED = 0.3, 0.06
 _TIMEOUT = 180.0
 
 
-def ensure(say: Callable[[str], None]) -> None:
-    """Measure the curves where they are not known yet and can be measured; `say` is told that, or why not."""
+def ensure(say: Callable[[str], None]) -> bool:
+    """Measure the curves where they are not known yet and can be measured; `say` is told that, or why not. Whether they
+    were measured now, so that a Plan of before lacks them."""
     from emulator.runtimes.embedded import EmbeddedRuntime
 
     if delivery.known().points or awake.problem() is not None or EmbeddedRuntime().probe():
-        return
+        return False
     by = calibration.busy_by()
     if by:
         say(
             f"what small shares of a processor are worth cannot be measured while this host is busy ({by}), so capped "
             "nodes do up to a quarter less than asked (`emu calibrate` measures it)"
         )
-        return
+        return False
     say("measuring what small shares of a processor are worth here, once: about 25 s")
     measure()
+    return True
 
 
 def measure() -> dict[str, Curve]:
