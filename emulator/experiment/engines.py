@@ -87,6 +87,8 @@ class LabEngine:
 
         def on_record(item: dict[str, Any]) -> None:
             watcher.record(item)
+            if item["kind"] == "budget_started":
+                sampler.begin()
             if item["kind"] == "stop" and "updates" in item:  # the server's: what follows is idle time
                 sampler.finish(float(item["t"]))
 

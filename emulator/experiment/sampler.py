@@ -48,8 +48,15 @@ class Sampler:
         self._start = self._last = self._clock.now()
         self._busy = BusyMeter()
         self._finished = False
-        self._monitor = overload.Monitor(lab.plan, INTERVAL)
-        self._monitor.take(overload.read(lab, self._first, self._groups))
+        self._watch(self._first)
+
+    def _watch(self, stats: LabStats) -> None:
+        self._monitor = overload.Monitor(self._lab.plan, INTERVAL)
+        self._monitor.take(overload.read(self._lab, stats, self._groups))
+
+    def begin(self) -> None:
+        """The roles are at work: what kept the host while they started is not held against the run."""
+        self._watch(self._lab.stats())
 
     def tick(self, t: float) -> None:
         """Write a sample if it is time for one."""
