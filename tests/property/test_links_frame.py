@@ -31,7 +31,8 @@ def super_packet(payload: bytes, ident: int, sequence: int, flags: int, options:
     ip = ip[:10] + struct.pack("!H", 0xFFFF - internet_sum(ip)) + ip[12:]
     pseudo = internet_sum(ip[12:20] + struct.pack("!HH", 6, length - 20))
     tcp = struct.pack("!HHIIBBHHH", 1, 2, sequence, 7, (tcp_length // 4) << 4, flags, 512, pseudo, 0)
-    vnet = struct.pack("=BBHHHH", 1, 1, 14 + 20 + tcp_length, MSS, 34, 16)
+    # Its header length is a hint: all that lies in one piece, which may be the payload too (a packet passed on).
+    vnet = struct.pack("=BBHHHH", 1, 1, 14 + length, MSS, 34, 16)
     return vnet + bytes(12) + b"\x08\x00" + ip + tcp + b"\1" * 4 * options + payload
 
 
@@ -81,6 +82,8 @@ def test_runs_stand_for_the_same_packets(
     assert measure(whole) == (len(expected), packet.ip_bytes(0, packet.packets))
     assert packet.ip_bytes(0, packet.packets) == sum(40 + 4 * options + len(item[3]) for item in expected)
     runs = [(at, min(bound, packet.packets - at)) for at in range(0, packet.packets, bound)]
+    told = {struct.unpack_from("=H", packet.run(*run), 2)[0] for run in runs}
+    assert told <= {0, 14 + 40 + 4 * options}, "the kernel refuses a frame that is shorter than this"
     assert [item for run in runs for item in packets(bytes(packet.run(*run)))] == expected
     assert sum(packet.ip_bytes(*run) for run in runs) == packet.ip_bytes(0, packet.packets)
 

@@ -15,6 +15,7 @@ IP = VNET + ETHERNET
 GSO_NONE = 0
 _FIN, _PSH, _CWR = 0x01, 0x08, 0x80
 _SHORT, _PAIR, _LONG = struct.Struct("!H"), struct.Struct("!HH"), struct.Struct("!I")
+_host_pair = struct.Struct("=HH")
 _gso_size = struct.Struct("=H").unpack_from
 
 
@@ -53,9 +54,11 @@ class SuperPacket:
         _LONG.pack_into(frame, tcp + 4, (self._sequence + first * self.mss) & 0xFFFFFFFF)
         # The checksum field holds the pseudo-header's sum, in which the TCP length has changed.
         _SHORT.pack_into(frame, tcp + 16, _fold(self._pseudo + length))
+        # What the kernel told here is how much of the whole lay in one piece; it refuses a frame shorter than that.
+        _host_pair.pack_into(frame, 2, self._headers - VNET, self.mss)
         if len(payload) <= self.mss:
             frame[1] = GSO_NONE
-            frame[4] = frame[5] = 0
+            frame[2:6] = bytes(4)
         if first + count < self.packets:
             frame[tcp + 13] &= ~(_FIN | _PSH) & 0xFF
         if first:
