@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from emulator.cli.labs import name_of
+from emulator.cli.labs import LAB, either, name_of
 
 
 def down(
-    lab: str | None = typer.Argument(
-        None, help="Name of the lab, or its topology file; may be left out while only one is up."
+    name: str | None = typer.Argument(
+        None,
+        metavar="[LAB]",
+        help="Name of the lab, as with --lab, or its topology file; may be left out while only one is up.",
     ),
+    lab: str | None = LAB,
     everything: bool = typer.Option(False, "--all", help="Remove all labs and whatever crashed commands left."),
     verbose: bool = typer.Option(False, "--verbose", "-v", help="List all that was removed."),
 ) -> None:
@@ -20,6 +23,7 @@ def down(
     from emulator.core.words import counted
     from emulator.lab.remove import check_allowed, leftovers, remove
 
+    lab = either(name, lab)
     if everything and lab is not None:
         raise UsageError(f"--all removes every lab, and {lab!r} was named too", fix="give one of the two")
     if everything:

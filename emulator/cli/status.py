@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import typer
 
-from emulator.cli.labs import pick, running
+from emulator.cli.labs import LAB, POSITIONAL, either, pick, running
 
 
 def status(
-    lab: str | None = typer.Argument(None, help="Name of the lab; may be left out."),
+    name: str | None = POSITIONAL,
+    lab: str | None = LAB,
     as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
     everything: bool = typer.Option(False, "--all", help="One line for every lab, also half-made ones."),
 ) -> None:
     """Show the nodes of a lab and whether they and the links live."""
     from emulator.lab.status import overview, report
 
+    lab = either(name, lab)
     if everything or (lab is None and len(running()) != 1):
         _print_json(overview()) if as_json else _lines(overview())
         return

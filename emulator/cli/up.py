@@ -13,6 +13,7 @@ from emulator.cli.labs import ARCH, TIME_SCALE, path, scale
 
 if TYPE_CHECKING:
     from emulator.core.plan import Plan
+    from emulator.lab import Lab
 
 
 def up(
@@ -58,7 +59,7 @@ def up(
     )
     with orderly():
         lab.up(wait=wait)
-    for note in lab.plan.notes:
+    for note in (*lab.plan.notes, *_ended(lab)):
         print(f"note: {note}", file=sys.stderr)
     machines, took = len(lab.plan.machines), time.monotonic() - start
     if as_json:
@@ -75,6 +76,17 @@ def up(
         f"{lab.name} is up: {counted(machines, 'node')}, {counted(len(lab.plan.links), 'link')} in {took:.2f} s "
         f"(runtime {lab.runtime.name}, links by {lab.links.name}, time scale {lab.plan.time_scale:g})"
     )
+
+
+def _ended(lab: Lab) -> list[str]:
+    """What has become of the nodes whose programs have ended already, each in a sentence."""
+    usage = lab.runtime.usage(lab.id, [node.name for node in lab.plan.machines])
+    gone = [name for name, used in usage.items() if not used.running]
+    if not gone:
+        return []
+    from emulator.lab.status import why
+
+    return [f"{name}: {why(lab, name)}" for name in gone]
 
 
 def _show(plan: Plan, as_json: bool) -> None:

@@ -37,7 +37,10 @@ NODE = "controller"
 
 
 class Sampler:
-    """Samples one lab over one repeat. Call `tick(t)` with emulated time as often as one likes, `close` at the end."""
+    """Samples one lab over one repeat. Call `tick(t)` with emulated time as often as one likes, `close` at the end.
+
+    The host is judged from `begin` on: what kept it while the roles started is not held against the run.
+    """
 
     def __init__(self, lab: Lab, out: Path, strict: bool = False) -> None:
         """`strict` raises DegradedError at the first overload."""
@@ -48,15 +51,12 @@ class Sampler:
         self._start = self._last = self._clock.now()
         self._busy = BusyMeter()
         self._finished = False
-        self._watch(self._first)
-
-    def _watch(self, stats: LabStats) -> None:
-        self._monitor = overload.Monitor(self._lab.plan, INTERVAL)
-        self._monitor.take(overload.read(self._lab, stats, self._groups))
+        self._monitor: overload.Monitor | None = None
 
     def begin(self) -> None:
-        """The roles are at work: what kept the host while they started is not held against the run."""
-        self._watch(self._lab.stats())
+        """The work that is measured begins."""
+        self._monitor = overload.Monitor(self._lab.plan, INTERVAL)
+        self._monitor.take(overload.read(self._lab, self._lab.stats(), self._groups))
 
     def tick(self, t: float) -> None:
         """Write a sample if it is time for one."""
@@ -89,7 +89,8 @@ class Sampler:
             {"alive": health.alive, "priority": health.priority, "restarts": health.restarts}
             | {key: None if value is None else float(value) for key, value in late.items()},
         )
-        self._judge(t, overload.read(self._lab, stats, self._groups), last)
+        if self._monitor is not None:
+            self._judge(t, self._monitor, overload.read(self._lab, stats, self._groups), last)
 
     def out_of_memory(self) -> str:
         """Which nodes ran out of memory since the start, a sentence; "" = none did."""
@@ -104,10 +105,10 @@ class Sampler:
     def close(self) -> None:
         os.close(self._fd)
 
-    def _judge(self, t: float, reading: overload.Reading, last: bool) -> None:
-        found = self._monitor.take(reading, last=last)
+    def _judge(self, t: float, monitor: overload.Monitor, reading: overload.Reading, last: bool) -> None:
+        found = monitor.take(reading, last=last)
         for one in found:
-            since = max(0.0, t - self._monitor.length / self._lab.plan.time_scale)
+            since = max(0.0, t - monitor.length / self._lab.plan.time_scale)
             fields = one._asdict() | {"since": round(since, 6)}
             self._write(t, fields.pop("node") or NODE, "overload", fields)
         if found and self._strict:

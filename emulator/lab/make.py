@@ -67,7 +67,8 @@ def cables(plan: Plan, handles: Mapping[str, NodeHandle]) -> list[Cable]:
     macs = {(node.name, port.name): port.mac for node in plan.nodes for port in node.interfaces}
 
     def end(point: Endpoint) -> CableEnd:
-        return CableEnd(point.node, handles[point.node].netns, point.interface, macs[(point.node, point.interface)])
+        node = handles[point.node]
+        return CableEnd(point.node, node.netns, point.interface, macs[point.node, point.interface], node.pid or 0)
 
     return [
         Cable(

@@ -55,10 +55,10 @@ def report(lab: Lab) -> dict[str, Any]:
     nodes = []
     for node in lab.plan.machines:
         usage = stats.usage[node.name]
-        why = [] if usage.running else [_why(lab, node.name)]
+        reasons = [] if usage.running else [why(lab, node.name)]
         if usage.oom_kills:
             told = out_of_memory(node.name, usage.oom_kills, usage.memory_peak, node.memory)
-            why.append(f"{told}; {MORE_MEMORY}")
+            reasons.append(f"{told}; {MORE_MEMORY}")
         nodes.append(
             {
                 "node": node.name,
@@ -66,7 +66,7 @@ def report(lab: Lab) -> dict[str, Any]:
                 "role": node.role,
                 "address": str(node.address),
                 "state": _state(usage.running, usage.oom_kills),
-                "why": "; ".join(filter(None, why)),
+                "why": "; ".join(filter(None, reasons)),
                 "cpus": float(node.cpus),
                 "host_cpus": float(node.host_cpus),
                 "memory": int(usage.memory),
@@ -108,7 +108,7 @@ def _state(running: bool, oom_kills: int) -> str:
     return "up, out of memory" if oom_kills else "up"
 
 
-def _why(lab: Lab, node: str) -> str:
+def why(lab: Lab, node: str) -> str:
     """What a dead node's runtime says of its end."""
     try:
         lab.enter(node)
@@ -160,5 +160,5 @@ def table(report: dict[str, Any]) -> RenderableType:
 
 def _said(node: dict[str, Any]) -> str:
     """What is to be said of a node, under its name."""
-    why: str = node["why"]
-    return why if why.startswith(f"{node['node']} ") else f"{node['node']}: {why}"
+    told: str = node["why"]
+    return told if told.startswith(f"{node['node']} ") else f"{node['node']}: {told}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from emulator.core.units import Delay
@@ -23,12 +24,22 @@ class Journal(Protocol):
 
 @dataclass(frozen=True)
 class CableEnd:
-    """Where a cable is plugged in: an interface to be made in a namespace (a path to setns to)."""
+    """Where a cable is plugged in: an interface to be made in a namespace (a path to setns to).
+
+    `pid` is the node's first process (0 = it has none): once it has ended the cable carries nothing, whatever is left
+    of the namespace, as a board without power is silent.
+    """
 
     node: str
     netns: str
     interface: str
     mac: str
+    pid: int = 0
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether the node has ended, as far as its pid tells."""
+        return self.pid > 0 and not Path(f"/proc/{self.pid}").exists()
 
 
 @dataclass(frozen=True)
@@ -48,7 +59,8 @@ class DirectionStatistics:
     """One direction, counted since the cable was plugged in.
 
     `bytes` are IP bytes delivered; `lost` were dropped by the set loss, `overflowed` by the full queue,
-    `unasked` by anything nobody asked for (kernel or driver limits).
+    `unasked` by anything nobody asked for (kernel or driver limits). What goes to a node that has died, or still
+    comes from what is left of it, is not counted.
     """
 
     packets: int = 0

@@ -99,7 +99,8 @@ class NetemDriver:
         dead = [
             cable.name
             for index, cable in enumerate(cables)
-            if any(found.get(hub_of.device(index, part), (0, 0, 0))[1] & _RUNNING != _RUNNING for part in "abxy")
+            if not (cable.a.is_dead or cable.b.is_dead)  # what became of a node is its runtime's to tell
+            and any(found.get(hub_of.device(index, part), (0, 0, 0))[1] & _RUNNING != _RUNNING for part in "abxy")
         ]
         detail = f"cut by a missing or downed interface: {', '.join(dead)}" if dead else ""
         return DriverHealth(not dead, "kernel", detail=detail)

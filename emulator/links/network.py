@@ -10,9 +10,9 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from emulator.core import linux
+from emulator.core import ifreq, linux
 from emulator.core.errors import LinkError
-from emulator.links import bridge, ifreq
+from emulator.links import bridge
 from emulator.links.netns import travelling
 
 if TYPE_CHECKING:

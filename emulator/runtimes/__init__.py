@@ -29,10 +29,10 @@ def choose(name: str | None = None, plan: Plan | None = None) -> LabRuntime:
     runtime = make(name)
     problems = runtime.probe()
     if problems:
-        raise HostError(
-            f"nodes cannot be made here: {problems[0].fact}",
-            fix=f"{problems[0].fix} (`emu experiment` has a fake runtime that needs nothing)",
-        )
+        others = "`emu experiment` has a fake runtime that needs nothing"
+        if name == "docker" and not (plan is None or _needs_images(plan)):
+            others = f"--runtime embedded needs no engine; {others}"
+        raise HostError(f"nodes cannot be made here: {problems[0].fact}", fix=f"{problems[0].fix} ({others})")
     return runtime
 
 

@@ -66,8 +66,10 @@ class NamespacedNodes:
         return start(self.enter(lab, node), command)
 
     def enter(self, lab: LabId, node: str) -> EnterToken:
-        """See `Runtime.enter`; raises RuntimeFailure for a node that is unknown or runs no programs."""
+        """See `Runtime.enter`; raises RuntimeFailure for a node that is unknown, runs no programs, or has ended."""
         found = self.host(lab, node)
+        if not lives(found):
+            raise gone(node)
         return EnterToken(
             node=node,
             namespaces=tuple((kind, f"/proc/{found.pid}/ns/{kind}") for kind in _KINDS),

@@ -8,7 +8,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
@@ -35,14 +35,15 @@ ETH_P_IP = 0x0800
 
 
 class BareLab:
-    """The Plan's nodes as namespaces, its links by the driver. Close it."""
+    """The Plan's nodes as namespaces, its links by the driver; `pids` are nodes' first processes. Close it."""
 
-    def __init__(self, plan: Plan, driver: LinkDriver) -> None:
+    def __init__(self, plan: Plan, driver: LinkDriver, pids: Mapping[str, int] | None = None) -> None:
         self.plan, self.driver = plan, driver
         self.lab = LabId.of(plan.name)
         self.lab.directory.mkdir(parents=True)
         self._namespaces = {node.name: Namespace() for node in plan.nodes}
-        handles = {name: NodeHandle(name, namespace.path) for name, namespace in self._namespaces.items()}
+        firsts = pids or {}
+        handles = {name: NodeHandle(name, made.path, firsts.get(name)) for name, made in self._namespaces.items()}
         try:
             driver.plug(self.lab, cables(plan, handles), no_journal)
             configure_all([(self.path(node.name), node) for node in plan.nodes])

@@ -103,6 +103,23 @@ def test_a_container_ended_by_another_hand(engine: PrivateEngine, lab: Lab, act:
     emu("down", lab.name)
 
 
+def test_the_output_of_a_removed_container_went_with_it(engine: PrivateEngine, lab: Lab) -> None:
+    engine.docker("rm", "-f", f"emu-{lab.name}-n-1")
+    done = emu("logs", "--lab", lab.name, "n-1", check=False)
+    assert (done.returncode, done.stdout) == (22, "")
+    assert done.stderr.startswith("emu: n-1: its container has been removed, and its output with it; ")
+    emu("down", "--lab", lab.name)
+
+
+def test_a_program_that_succeeds_at_once_is_told(name: str, tmp_path: Path) -> None:
+    done = emu("up", str(topology(tmp_path, name, 'command: [sh, -c, "echo all done"]')))
+    for number in (1, 2):
+        assert f"note: n-{number}: the node is gone (its container ended with exit status 0 (it said: all done))" in (
+            done.stderr.splitlines()
+        )
+    emu("down", name)
+
+
 def test_the_image_of_a_running_lab_is_removed(engine: PrivateEngine, lab: Lab) -> None:
     engine.docker("rmi", "-f", TINY)
     try:
@@ -137,7 +154,7 @@ def test_the_image_is_removed_between_look_and_use(
     [
         (TINY, '[sh, -c, "echo no such model; exit 3"]', r"exit status 3 \(it said: no such model\)"),
         (TINY, "[no-such-program]", r"exit status 127 \(it said: .*no-such-program: not found\)"),
-        (TINY, '[sh, -c, "kill -9 $$"]', r"exit status 137, SIGKILL \(it said nothing\)"),
+        (TINY, '[sh, -c, "kill -9 $$"]', "exit status 137, SIGKILL, and printed nothing"),
         (
             BARE,
             "[busybox, sleep, infinity]",

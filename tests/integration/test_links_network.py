@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,6 +69,40 @@ def test_loss_in_a_bulk_flow_is_of_single_packets() -> None:
     total = counted.packets + counted.lost
     assert total > 2000
     assert counted.lost / total == pytest.approx(0.01, abs=4 * (0.01 * 0.99 / total) ** 0.5)
+
+
+def test_what_a_router_passes_on_is_cut_again_and_none_of_it_is_refused() -> None:
+    """Two packets of the first link lie in one piece when they are passed on; loss makes single packets of them."""
+    lab = BareLab(star(unique("net"), [(link(20, 1), FAST), (FAST, link(40, 1, loss=0.002))]), driver("relay"))
+    try:
+        flow = tcp_flow(lab, "h0", "h1", 2.0)
+        counted = lab.driver.statistics(lab.lab)["h1--core"].b_to_a
+        assert lab.driver.health(lab.lab).detail == ""
+    finally:
+        lab.close()
+    assert counted.unasked == 0
+    assert counted.packets > 1000 and len(flow.frames) > 1000
+
+
+def test_a_node_whose_first_process_has_ended_is_silent() -> None:
+    """Its namespace lives on: the relay holds it by its TAPs."""
+    first = subprocess.Popen(["sleep", "600"])
+    lab = BareLab(star(unique("net"), [(link(50, 10), link(50, 10))] * 3), driver("relay"), {"h1": first.pid})
+    try:
+        assert None not in ping(lab.path("h0"), lab.address("h1"), 2, 0.01)
+        first.kill()
+        first.wait()
+        assert until(lambda: ping(lab.path("h0"), lab.address("h1"), 1, timeout=0.2) == [None])
+        assert ping(lab.path("h0"), lab.address("h1"), 3, 0.01, 0.5) == [None] * 3
+        lab.driver.restart(lab.lab)
+        assert ping(lab.path("h0"), lab.address("h1"), 3, 0.01, 0.5) == [None] * 3
+        assert None not in ping(lab.path("h0"), lab.address("h2"), 3, 0.01)
+        assert lab.driver.health(lab.lab).detail == ""
+        assert all(not counted.a_to_b.unasked for counted in lab.driver.statistics(lab.lab).values())
+    finally:
+        first.kill()
+        first.wait()
+        lab.close()
 
 
 @pytest.mark.parametrize("kind", ["router", "switch"])

@@ -13,7 +13,12 @@ from pathlib import Path
 
 #: what Debian's stock kernel must have; a skip for want of it is a failure
 REQUIRED = "root,netns,netem,cgroup,cgroup2,overlay"
-SUITES = ("tests/kernel/test_netem.py", "tests/conformance/test_links.py", "tests/conformance/test_runtimes.py")
+SUITES = (
+    "tests/kernel/test_netem.py",
+    "tests/conformance/test_links.py",
+    "tests/conformance/test_runtimes.py",
+    "tests/integration/test_dead_node.py",
+)
 PACED = "rate_holds_in_every_second or packets_in_flight_do_not_fill or queue_is_bounded_and_what_finds"
 CHOSEN = f"(netem or embedded) and not ({PACED})"
 LAB = "kernel-smoke"

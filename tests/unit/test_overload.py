@@ -12,8 +12,8 @@ from emulator.core.processes import Program
 from emulator.core.units import Delay, Share
 from emulator.lab.load import Load, Wait
 from emulator.lab.overload import WINDOW, Monitor, Overload, Reading, judge, jumps, outside
+from tests.quiet_host import QUIET, later
 
-QUIET = Load(at=100.0, wall=5000.0, boot=100.0, cores=2, total=1000.0, steal=1.0, available=0.8, stalled=3.0)
 #: a browser that idles, and a shell whose children come and go
 BROWSER, SHELL = (10, 1), (20, 2)
 
@@ -22,12 +22,6 @@ def plan(time_scale: float = 0.5, delay: float = 0.01) -> Plan:
     nodes = (NodePlan("server", host_cpus=Share(2.0)), NodePlan("w", host_cpus=Share(0.4)))
     link = LinkPlan("l", Endpoint("server", "e"), Endpoint("w", "e"), Impairment(delay=Delay(delay)), Impairment())
     return Plan("p", nodes, (link,), time_scale=time_scale)
-
-
-def later(load: Load = QUIET, seconds: float = 5.0, **changes: Any) -> Load:
-    """The same host some seconds on, with nothing gone wrong but what is said."""
-    fine = {"at": load.at + seconds, "wall": load.wall + seconds, "boot": load.boot + seconds}
-    return replace(load, **{**fine, "total": load.total + 2 * seconds, **changes})
 
 
 def causes(a: Load, b: Load, **reading: Any) -> list[str]:

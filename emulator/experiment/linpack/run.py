@@ -153,6 +153,7 @@ def _run_one(lab: Lab, found: Linpack, ranks: Sequence[NodePlan], out: Path, str
     mpi.place(lab, names[0], {"HPL.dat": text, "hpccinf.txt": text})
     job, real = mpi.Job(lab, names), clock.RealClock()
     sampler, start = Sampler(lab, out, strict), real.now()
+    sampler.begin()
 
     def now() -> float:
         return (real.now() - start) / scale

@@ -182,7 +182,7 @@ def _make_taps(cables: Sequence[Cable]) -> list[int]:
 
 
 def _attach_taps(cables: Sequence[Cable]) -> list[int]:
-    """Both ends of all cables as they are."""
+    """Both ends of all cables as they are; raises LinkError for one that is gone, if it is no dead node's."""
     return _taps(cables, fresh=False)
 
 
@@ -200,9 +200,13 @@ def _taps(cables: Sequence[Cable], *, fresh: bool) -> list[int]:
     try:
         with travelling() as go:
             for end, mtu, place in ends:
-                go(end.netns)
                 try:
-                    taps[place] = tap.make(end, mtu) if fresh else tap.attach(end.interface)
+                    go(end.netns)
+                    taps[place] = tap.make(end, mtu) if fresh else tap.take_up(end)
+                except EmuError:
+                    if fresh or not end.pid:
+                        raise
+                    taps[place] = tap.stand_in()  # the node has died, and its namespace with it
                 except OSError as error:
                     raise LinkError(
                         f"the interface {end.interface} cannot be made ({error.strerror})",
@@ -246,7 +250,8 @@ def _remove_taps(cables: Sequence[Cable]) -> list[str]:
 
 
 def _gone(cables: Sequence[Cable]) -> list[str]:
-    nodes = {end.node: end.netns for cable in cables for end in (cable.a, cable.b)}
+    """Switches and routers whose namespaces are gone; what became of a machine is its runtime's to tell."""
+    nodes = {end.node: end.netns for cable in cables for end in (cable.a, cable.b) if not end.pid}
     return [node for node, netns in nodes.items() if not Path(netns).exists()]
 
 

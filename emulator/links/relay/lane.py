@@ -52,6 +52,7 @@ class Lane:
         "overflowed",
         "packets",
         "queue",
+        "silent",
         "source",
         "target",
         "trouble",
@@ -64,6 +65,7 @@ class Lane:
         self.queue: deque[tuple[float, float, int, int, bytes | bytearray]] = deque()
         self.packets = self.bytes = self.lost = self.overflowed = self.unasked = self.held = 0
         self.trouble = ""
+        self.silent = False
         self._bind(setting)
 
     def _bind(self, setting: Setting) -> None:
@@ -78,6 +80,8 @@ class Lane:
 
     def accept(self, now: float, data: bytes) -> None:
         """Take a frame read at `now`: whole where it is short enough for one burst, and no packet of it is lost."""
+        if self.silent:
+            return
         if not data[1]:
             packets, nbytes = 1, len(data) - IP
         else:
@@ -121,6 +125,11 @@ class Lane:
         else:
             self.held += nbytes
             self.queue.append((arrival, model.free, packets, nbytes, data))
+
+    def silence(self) -> None:
+        """A node at one end has died: what is held and what comes from now on goes nowhere, and is not counted."""
+        self.silent, self.trouble, self.held = True, "", 0
+        self.queue.clear()
 
     def deliver(self, until: float) -> float | None:
         """Write all that arrives by `until`; returns when the next frame does."""

@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.rng import light
@@ -51,11 +52,13 @@ class Server:
         self._directory = directory
         self._listener = listener
         self._restarts = restarts
-        self._lanes = make_lanes(read_settings(directory), taps, restarts)
+        settings = read_settings(directory)
+        self._lanes = make_lanes(settings, taps, restarts)
         flat = [lane for pair in self._lanes.values() for lane in pair]
         self._counters = Counters(directory, flat)
         self._loop = Loop(flat, self._counters.write)
         self._loop.watch(listener.fileno(), self._accept)
+        self._watch_nodes(settings)
         self._priority = raise_priority()
         self._answers: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "change": self._change,
@@ -63,6 +66,33 @@ class Server:
             "health": self._health,
             "shutdown": self._shutdown,
         }
+
+    def _watch_nodes(self, cables: Mapping[str, dict[str, Any]]) -> None:
+        """Let the lanes of each node fall silent when its first process ends.
+
+        The TAPs, which we hold open, keep a dead container's namespace alive, and its kernel goes on answering pings.
+        """
+        of_node: dict[int, list[Lane]] = {}
+        for name, raw in cables.items():
+            for pid in {raw["a"].get("pid", 0), raw["b"].get("pid", 0)} - {0}:
+                of_node.setdefault(pid, []).extend(self._lanes[name])
+        for pid, lanes in of_node.items():
+            try:
+                handle = os.pidfd_open(pid)
+            except ProcessLookupError:
+                self._silence(lanes)
+            else:
+                self._loop.watch(handle, partial(self._died, handle, lanes))
+
+    def _died(self, handle: int, lanes: Sequence[Lane]) -> None:
+        self._loop.forget(handle)
+        os.close(handle)
+        self._silence(lanes)
+
+    def _silence(self, lanes: Sequence[Lane]) -> None:
+        for lane in lanes:
+            lane.silence()
+        self._loop.reschedule()
 
     def run(self) -> None:
         """Move packets until asked to shut down. Collecting garbage would stall every link, and none is made."""

@@ -11,7 +11,8 @@ import os
 import struct
 from typing import TYPE_CHECKING
 
-from emulator.links import ifreq
+from emulator.core import ifreq
+from emulator.core.errors import LinkError
 from emulator.links.network import ipv6_off
 
 if TYPE_CHECKING:
@@ -49,6 +50,27 @@ def make(end: CableEnd, mtu: int) -> int:
         ifreq.set_mtu(sock, end.interface, mtu)
         ifreq.set_up(sock, end.interface)
     return descriptor
+
+
+def take_up(end: CableEnd) -> int:
+    """The descriptor of a cable's end that `make` made; raises LinkError where it is not in the thread's namespace."""
+    with ifreq.handle() as sock:
+        try:
+            found = ifreq.mac_of(sock, end.interface)
+        except OSError:
+            found = ""
+    if found != end.mac:
+        raise LinkError(
+            f"the interface {end.interface} is gone",
+            where=f"node {end.node}",
+            fix="take the lab down with `emu down` and start it again",
+        )
+    return attach(end.interface)
+
+
+def stand_in() -> int:
+    """A descriptor in place of a TAP that is gone: nothing ever comes from it."""
+    return os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
 
 def doom(interface: str) -> int | None:

@@ -42,9 +42,9 @@ def reason(client: APIClient, node: str, found: NodeState, oom_kills: int = 0) -
         return RuntimeFailure(
             "its container was started anew, and has no cables", where=node, fix="take the lab down and up again"
         )
-    words = f"it said: {said}" if said else "it said nothing"
+    words = f" (it said: {said})" if said else ", and printed nothing"
     return RuntimeFailure(
-        f"its container ended with {_status(state, oom_kills, found.memory)} ({words})", where=node, fix=_FIX
+        f"its container ended with {_status(state, oom_kills, found.memory)}{words}", where=node, fix=_FIX
     )
 
 

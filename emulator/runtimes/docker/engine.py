@@ -89,7 +89,7 @@ def _api() -> str | Problem:
     except OSError as error:
         return Problem(
             f"no Docker engine answers at {address()} ({error.strerror or error})",
-            "start one (systemctl start docker), set DOCKER_HOST, or use --runtime embedded",
+            "start one (systemctl start docker), or set DOCKER_HOST",
         )
     if status != 200 or not isinstance(version, dict):
         return Problem(f"what answers at {address()} is no Docker engine", "set DOCKER_HOST to one")

@@ -187,14 +187,20 @@ class DockerRuntime(NamespacedNodes):
         gate.signal_behind(self._hierarchies, self.host(lab, node).pid, sig)
 
     def log(self, lab: LabId, node: str, follow: bool = False) -> Iterator[bytes]:
-        """What the container printed; raises RuntimeFailure for an unknown node."""
+        """What the container printed; raises RuntimeFailure for an unknown node and for a removed container."""
         made = self.host(lab, node).container
         client = engine.client()
+        from docker.errors import NotFound
+
         with engine.told(node):
-            if not follow:
-                yield client.logs(made)
-                return
-            yield from client.logs(made, stream=True, follow=True)
+            try:
+                yield from client.logs(made, stream=True, follow=True) if follow else (client.logs(made),)
+            except NotFound:
+                raise RuntimeFailure(
+                    "its container has been removed, and its output with it",
+                    where=node,
+                    fix="take the lab down and up again to have it back",
+                ) from None
 
     def enter(self, lab: LabId, node: str) -> EnterToken:
         """See `Runtime.enter`; where the container has ended, its last words are in the error."""

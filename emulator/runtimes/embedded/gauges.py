@@ -14,7 +14,7 @@ from emulator.core.clock import RealClock
 from emulator.runtimes import cgroups, identity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 #: seconds between two refreshes: at least the first, and so many for each node, so that a keeper stays under 1 % of a
 #: core
@@ -68,12 +68,11 @@ class Gauge:
         _replace(self._stat, identity.stat(source.processors, busy * source.speed, up, self._boot))
 
 
-def keep_current(gauges: Sequence[Gauge]) -> None:
-    """Refresh the gauges for as long as any of their nodes is there."""
-    clock = RealClock()
+def keep_current(gauges: Sequence[Gauge], sleep: Callable[[float], None]) -> None:
+    """Refresh the gauges for as long as any of their nodes is there, `sleep` seconds apart."""
     alive = list(gauges)
     while alive:
-        clock.sleep(max(_SHORTEST, _EACH * len(alive)))
+        sleep(max(_SHORTEST, _EACH * len(alive)))
         alive = [gauge for gauge in alive if _refreshed(gauge)]
 
 

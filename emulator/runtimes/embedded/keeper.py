@@ -1,8 +1,8 @@
 """The keeper of a lab: a process that makes the nodes, and then holds their network namespaces.
 
 The namespaces of switches and routers, which have no process of their own, live as long as it does, and those of
-hosts outlive a node that died. They are reached as /proc/<keeper>/fd/<n>: nothing is mounted on the host, so
-killing the lab's processes removes everything.
+hosts outlive a node that died, with their interfaces down (see `Vigil`). They are reached as /proc/<keeper>/fd/<n>:
+nothing is mounted on the host, so killing the lab's processes removes everything.
 
 The keeper is in the lab's control group before it makes anything, and a child is born in its parent's cgroup: so
 whatever is made is marked from its first instant. Forks cost most, so there are as many keepers as processors
@@ -29,6 +29,7 @@ from emulator.core.errors import EmuError
 from emulator.runtimes.embedded import init, rootfs
 from emulator.runtimes.embedded.gauges import Gauge, keep_current
 from emulator.runtimes.embedded.init import Service
+from emulator.runtimes.embedded.vigil import Vigil
 from emulator.runtimes.namespaces import CAPABILITIES
 
 if TYPE_CHECKING:
@@ -131,32 +132,34 @@ def _keep(work: _Work, jobs: Sequence[Job]) -> NoReturn:
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the nodes' first processes
         own = {kind: os.open(f"/proc/self/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in ("net", "pid")}
-        gauges = []
+        gauges, vigil = [], Vigil(own["net"])
         for job in jobs:
             if job.source is not None:
                 gauges.append(Gauge(rootfs.gauge_place(work.layers, job.name), job.source))
-            _make(work, job, own["pid"])
+            _make(work, job, own["pid"], vigil)
         linux.setns(own["net"])
         linux.setns(work.mounts)
         os.read(work.go, 1)  # ends when the nodes' groups are there
-        for fd in (*own.values(), work.mounts, work.results, work.go):
+        for fd in (own["pid"], work.mounts, work.results, work.go):
             os.close(fd)
-        keep_current(gauges)
+        keep_current(gauges, vigil.watch)
         while True:
-            signal.pause()
+            vigil.watch()
     except BaseException as error:
         _fail(work.results, "", error)
 
 
-def _make(work: _Work, job: Job, own_pids: int) -> None:
+def _make(work: _Work, job: Job, own_pids: int, vigil: Vigil) -> None:
     linux.unshare(linux.CLONE_NEWNET | (linux.CLONE_NEWPID if job.is_host else 0))
     net = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     answer = {"node": job.name, "netns": f"/proc/{os.getpid()}/fd/{net}", "inode": os.fstat(net).st_ino}
     if not job.is_host:
         _tell(work.results, answer)
         return
-    if os.fork() == 0:
+    pid = os.fork()
+    if pid == 0:
         _become_node(work, job, answer)
+    vigil.add(pid, net)
     linux.setns(own_pids, linux.CLONE_NEWPID)
 
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from emulator.core.errors import DegradedError
 from emulator.core.plan import Plan
 from emulator.experiment.sampler import Sampler
 from emulator.lab import overload
-from emulator.lab.load import Load
 from emulator.lab.overload import Reading
 from emulator.links.base import DriverHealth
+from tests.quiet_host import later
 
-QUIET = Load(at=100.0, wall=5000.0, boot=100.0, cores=2, total=1000.0, steal=1.0, available=0.8, stalled=3.0)
 SLOW_START = 9.0
 
 
@@ -27,13 +26,9 @@ class Host:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 0.0
         monkeypatch.setattr(overload, "groups", lambda lab: {})
-        monkeypatch.setattr(overload, "read", lambda lab, stats, groups: self.reading())
+        monkeypatch.setattr(overload, "read", lambda lab, stats, groups: Reading(later(seconds=self.seconds)))
         stats = SimpleNamespace(usage={}, cables={}, health=DriverHealth(True))
         self.lab = cast("Any", SimpleNamespace(plan=Plan("p", (), ()), stats=lambda: stats))
-
-    def reading(self) -> Reading:
-        at, wall, boot = QUIET.at + self.seconds, QUIET.wall + self.seconds, QUIET.boot + self.seconds
-        return Reading(replace(QUIET, at=at, wall=wall, boot=boot, total=QUIET.total + 2 * self.seconds))
 
 
 def causes(out: Path) -> list[str]:
@@ -41,16 +36,28 @@ def causes(out: Path) -> list[str]:
     return [record["cause"] for record in records if record["kind"] == "overload"]
 
 
-@pytest.mark.parametrize(("begins", "found"), [(True, []), (False, ["stood still"])])
-def test_a_slow_start_of_the_roles_is_no_mark(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, begins: bool, found: list[str]
-) -> None:
-    host = Host(monkeypatch)
-    sampler = Sampler(host.lab, tmp_path)
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Host:
+    return Host(monkeypatch)
+
+
+def test_a_slow_start_of_the_roles_is_no_mark(host: Host, tmp_path: Path) -> None:
+    sampler = Sampler(host.lab, tmp_path, strict=True)
     host.seconds += SLOW_START
-    if begins:
-        sampler.begin()
-        host.seconds += 1.0
+    sampler.sample(0.0)  # the roles have started, and the budget has not
+    host.seconds += SLOW_START
+    sampler.begin()
+    host.seconds += 1.0
     sampler.sample(1.0)
     sampler.close()
-    assert causes(tmp_path) == found
+    assert causes(tmp_path) == []
+
+
+def test_a_host_that_stands_still_later_is_one(host: Host, tmp_path: Path) -> None:
+    sampler = Sampler(host.lab, tmp_path, strict=True)
+    sampler.begin()
+    host.seconds += SLOW_START
+    with pytest.raises(DegradedError, match=r"could not run for 8\.0 s"):
+        sampler.sample(9.0)
+    sampler.close()
+    assert causes(tmp_path) == ["stood still"]

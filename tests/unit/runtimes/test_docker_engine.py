@@ -14,6 +14,8 @@ import pytest
 
 from emulator.core.errors import HostError, RuntimeFailure
 from emulator.core.lab_id import LabId
+from emulator.core.plan import NodePlan, Plan
+from emulator.runtimes import choose
 from emulator.runtimes.docker import engine, place
 
 
@@ -43,10 +45,18 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_no_engine_is_one_sentence_with_the_remedy(at: Path) -> None:
     assert "no Docker engine answers at unix://" in str(engine.problem())
-    assert "or use --runtime embedded" in str(engine.problem())
+    assert "start one (systemctl start docker), or set DOCKER_HOST" in str(engine.problem())
     assert not engine.is_there() and engine.find_labs() == []
     with pytest.raises(HostError, match="no Docker engine answers"):
         engine.client()
+
+
+@pytest.mark.parametrize(("image", "helps"), [("", True), ("redis:7", False)])
+def test_embedded_nodes_are_offered_where_they_would_do(at: Path, image: str, helps: bool) -> None:
+    plan = Plan("p", (NodePlan("n", image=image),), ())
+    with pytest.raises(HostError, match="no Docker engine answers") as caught:
+        choose("docker", plan)
+    assert ("--runtime embedded needs no engine" in str(caught.value)) is helps
 
 
 def test_a_socket_that_nobody_listens_at(at: Path) -> None:

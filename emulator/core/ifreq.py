@@ -63,6 +63,11 @@ def set_up(sock: socket.socket, interface: str) -> None:
     fcntl.ioctl(sock, SIOCSIFFLAGS, _name(interface) + struct.pack("=H14x", IFF_UP))
 
 
+def set_down(sock: socket.socket, interface: str) -> None:
+    """Take an interface down; its routes go with that."""
+    fcntl.ioctl(sock, SIOCSIFFLAGS, _name(interface) + struct.pack("=H14x", 0))
+
+
 def flags_of(sock: socket.socket, interface: str) -> int:
     """IFF_UP and the like; raises OSError (ENODEV) when there is no such interface."""
     return int(struct.unpack_from("=H", fcntl.ioctl(sock, SIOCGIFFLAGS, _name(interface) + bytes(16)), 16)[0])
