@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from functools import cache
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 
 # A test that names no runtime means the same on every machine, also where an engine has emu's images.
 os.environ.setdefault("EMU_RUNTIME", "embedded")
+# A shell's background job is born deaf to Ctrl-C, and so are its children: here they hear it all the same.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @cache
