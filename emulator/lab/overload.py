@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from emulator.core.clock import RealClock
 from emulator.core.errors import EmuError
 from emulator.devices import costs
-from emulator.lab.load import look
+from emulator.lab.load import Wait, look
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from emulator.core.plan import Plan
     from emulator.core.processes import Program
     from emulator.lab.lab import Lab, LabStats
-    from emulator.lab.load import Load, Wait
+    from emulator.lab.load import Load
 
 #: real seconds that are judged together, and the least that are judged at all
 WINDOW, LEAST = 5.0, 0.5
@@ -33,6 +33,8 @@ STEAL = 0.02
 OUTSIDE = 0.15
 #: share of the CPU time due to a node under its cap that it may lack, while it could have run for most of a window
 LACK, COULD_RUN = 0.5, 0.5
+#: seconds by which the counters of a thread and of its node, read one after another, may differ
+COUNTED_APART = 0.1
 #: share of memory that must be free to use while something waits for memory for more than this share of the time
 AVAILABLE, STALLED = 0.1, 0.05
 #: bytes a second to and from swap
@@ -206,9 +208,9 @@ def starved(a: Reading, b: Reading, plan: Plan) -> Iterator[Overload]:
     for node in plan.machines:
         if node.name not in b.cpu or node.name not in a.cpu:
             continue
-        able = runnable(a.load.threads.get(node.name, {}), b.load.threads.get(node.name, {}), seconds)
-        due = min(node.quota, 1.0) * able
         got = b.cpu[node.name] - a.cpu[node.name]
+        able = runnable(a.load.threads.get(node.name, {}), b.load.threads.get(node.name, {}), seconds, got)
+        due = min(node.quota, 1.0) * able
         if able > COULD_RUN * seconds and got < (1 - LACK) * due:
             yield Overload(
                 "starved", node.name, 1 - got / due, LACK,
@@ -217,9 +219,17 @@ def starved(a: Reading, b: Reading, plan: Plan) -> Iterator[Overload]:
             )  # fmt: skip
 
 
-def runnable(a: Mapping[int, Wait], b: Mapping[int, Wait], seconds: float) -> float:
-    """Seconds for which a node's busiest thread ran, or could have and waited, for its quota or for others."""
-    spans = [wait.ran + wait.waited - sum(a.get(thread, (0.0, 0.0))) for thread, wait in b.items()]
+def runnable(a: Mapping[int, Wait], b: Mapping[int, Wait], seconds: float, got: float) -> float:
+    """Seconds for which a node's busiest thread ran, or could have and waited, for its quota or for others.
+
+    `got` is the CPU time of the whole node. A thread that seems to have run for longer is left out: while a process
+    ends, what is read of its last thread can hold what the others had run and waited in all their lives.
+    """
+    spans = []
+    for thread, wait in b.items():
+        before = a.get(thread, Wait(0.0, 0.0))
+        if wait.ran - before.ran <= got + COUNTED_APART:
+            spans.append(wait.ran - before.ran + wait.waited - before.waited)
     return min(seconds, max(spans, default=0.0))
 
 

@@ -131,7 +131,8 @@ def test_a_running_lab_with_another_time_scale_is_left_alone(tmp_path: Path) -> 
 @pytest.mark.needs("docker")
 def test_a_workers_container_that_is_killed_is_recorded_and_the_run_goes_on(tmp_path: Path) -> None:
     watcher = Killer("emu-exp-worker-small-worker-1")
-    result, _ = run(tmp_path, "exp-worker", watcher, runtime="docker")
+    # Its node is silent from then on, which the server knows for an end after 60 emulated seconds.
+    result, _ = run(tmp_path, "exp-worker", watcher, runtime="docker", time_scale=0.1, overrides={"budget": "20 s"})
     (repeat,) = result.summary["variants"]["asgd"]["repeats"]
     assert repeat["died"] == ["worker-1"] and result.variants["asgd"].updates > 1
     assert not is_up("exp-worker-small")

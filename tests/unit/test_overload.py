@@ -95,6 +95,11 @@ def test_a_node_with_little_to_do_is_not() -> None:
     assert starved(ran=0.2, waited=0.8, got=0.2) == []
 
 
+def test_what_other_threads_did_in_all_their_lives_is_no_wait_of_the_one_that_is_left() -> None:
+    """As read of a worker that was ending: 1.38 s more, of a node that had used 0.11 s."""
+    assert starved(ran=1.38, waited=5.2, got=0.11) == []
+
+
 def test_lateness_counts_in_emulated_time() -> None:
     assert causes(QUIET, later(), late=0.0009) == [], "1.8 ms at time scale 0.5"
     (found,) = judge(Reading(QUIET), Reading(later(), late=0.0015), plan())
