@@ -80,7 +80,7 @@ def up(
 
 def _ended(lab: Lab) -> list[str]:
     """What has become of the nodes whose programs have ended already, each in a sentence."""
-    usage = lab.runtime.usage(lab.id, [node.name for node in lab.plan.machines])
+    usage = lab.runtime.usage(lab.id, [node.name for node in lab.plan.machines if node.command or node.image])
     gone = [name for name, used in usage.items() if not used.running]
     if not gone:
         return []
