@@ -164,7 +164,9 @@ def _stolen(a: Load, b: Load) -> Iterator[Overload]:
 
 
 def _outside(a: Load, b: Load, seconds: float) -> Iterator[Overload]:
-    used = outside(a.outside, b.outside)
+    # While a process of the lab ends its cgroup does not list it any more, and it looks like a program outside.
+    ours = {thread for threads in a.threads.values() for thread in threads}
+    used = {pid: cpu for pid, cpu in outside(a.outside, b.outside).items() if pid not in ours}
     cores = sum(used.values()) / seconds
     if cores > OUTSIDE:
         names = {pid: program.name for (pid, _), program in (*a.outside.items(), *b.outside.items())}

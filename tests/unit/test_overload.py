@@ -47,6 +47,13 @@ def test_a_busy_loop_outside_is_named() -> None:
     assert found.what == "programs outside the lab used 0.84 host cores (limit 0.15): loop (pid 30) 0.80"
 
 
+def test_a_node_s_process_that_ends_is_no_program_outside() -> None:
+    before = replace(QUIET, threads={"w": {30: Wait(1.0, 1.0)}})
+    now = later(before, outside={(30, 9): Program(1, 4.0, 0.0, "python3")})
+    assert causes(before, now) == []
+    assert causes(QUIET, now) == ["outside"]
+
+
 def test_an_idle_browser_is_no_thief() -> None:
     before = replace(QUIET, outside={BROWSER: Program(1, 7.0, 0.0, "browser")})
     assert causes(before, later(before, outside={BROWSER: Program(1, 7.5, 0.0, "browser")})) == []
