@@ -204,7 +204,7 @@ def _taps(cables: Sequence[Cable], *, fresh: bool) -> list[int]:
                     go(end.netns)
                     taps[place] = tap.make(end, mtu) if fresh else tap.take_up(end)
                 except EmuError:
-                    if fresh or not end.pid:
+                    if fresh or not end.is_dead:
                         raise
                     taps[place] = tap.stand_in()  # the node has died, and its namespace with it
                 except OSError as error:
@@ -250,8 +250,8 @@ def _remove_taps(cables: Sequence[Cable]) -> list[str]:
 
 
 def _gone(cables: Sequence[Cable]) -> list[str]:
-    """Switches and routers whose namespaces are gone; what became of a machine is its runtime's to tell."""
-    nodes = {end.node: end.netns for cable in cables for end in (cable.a, cable.b) if not end.pid}
+    """Nodes whose namespaces are gone, but for dead ones: what became of those is their runtime's to tell."""
+    nodes = {end.node: end.netns for cable in cables for end in (cable.a, cable.b) if not end.is_dead}
     return [node for node, netns in nodes.items() if not Path(netns).exists()]
 
 

@@ -35,9 +35,7 @@ def reason(client: APIClient, node: str, found: NodeState, oom_kills: int = 0) -
                 state = client.inspect_container(made)["State"]
             said = container.last_words(client, made)
         except NotFound:
-            return RuntimeFailure(
-                "its container has been removed", where=node, fix="take the lab down and up again to have it back"
-            )
+            return removed(node)
     if state["Running"]:
         return RuntimeFailure(
             "its container was started anew, and has no cables", where=node, fix="take the lab down and up again"
@@ -46,6 +44,12 @@ def reason(client: APIClient, node: str, found: NodeState, oom_kills: int = 0) -
     return RuntimeFailure(
         f"its container ended with {_status(state, oom_kills, found.memory)}{words}", where=node, fix=_FIX
     )
+
+
+def removed(node: str, too: str = "") -> RuntimeFailure:
+    """The error for a node whose container somebody removed; `too` is what is gone with it."""
+    what = "its container has been removed" + (f", and {too} with it" if too else "")
+    return RuntimeFailure(what, where=node, fix="take the lab down and up again to have it back")
 
 
 def _status(state: dict[str, Any], oom_kills: int, cap: int) -> str:

@@ -196,11 +196,7 @@ class DockerRuntime(NamespacedNodes):
             try:
                 yield from client.logs(made, stream=True, follow=True) if follow else (client.logs(made),)
             except NotFound:
-                raise RuntimeFailure(
-                    "its container has been removed, and its output with it",
-                    where=node,
-                    fix="take the lab down and up again to have it back",
-                ) from None
+                raise ended.removed(node, "its output") from None
 
     def enter(self, lab: LabId, node: str) -> EnterToken:
         """See `Runtime.enter`; where the container has ended, its last words are in the error."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+from contextlib import suppress
 
 from emulator.core import ifreq, linux
 
@@ -48,4 +49,5 @@ def _take_down() -> None:
     with ifreq.handle() as sock:
         for _, interface in socket.if_nameindex():
             if interface != _LOOPBACK:
-                ifreq.set_down(sock, interface)
+                with suppress(OSError):  # `emu down` has removed it meanwhile
+                    ifreq.set_down(sock, interface)
