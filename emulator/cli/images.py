@@ -40,7 +40,7 @@ def prepare(
     from emulator.experiment.signals import orderly
     from emulator.images import build as images
 
-    with orderly():
+    with orderly("images that were whole are kept, and nothing half-made is left"):
         for folder in images.prepare(names or (), _architectures(arch), base, to, _say):
             typer.echo(folder)
 

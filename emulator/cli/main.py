@@ -94,7 +94,9 @@ def main() -> NoReturn:
         status = app(prog_name="emu", standalone_mode=False)
     except EmuError as error:
         _end(error)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupted:
+        if str(interrupted):  # a verb that was making something says what became of it
+            print(f"emu: interrupted; {interrupted}", file=sys.stderr)
         sys.exit(130)
     except _PARSER_ERROR as error:
         _end_misused(cast("_ParserError", error))

@@ -57,7 +57,7 @@ def up(
     lab = Lab.from_file(
         file, name=name, time_scale=time_scale, seed=seed, arch=arch, runtime=runtime, link_driver=link_driver
     )
-    with orderly():
+    with orderly(f"nothing of lab {lab.name} is left"):
         lab.up(wait=wait)
     for note in (*lab.plan.notes, *_ended(lab)):
         print(f"note: {note}", file=sys.stderr)

@@ -15,7 +15,7 @@ from emulator.experiment.probe import own_step
 from emulator.experiment.progress import Silent
 from emulator.experiment.read import LINPACK, document_of, kind_of, read
 from emulator.experiment.result import ExperimentResult
-from emulator.experiment.signals import orderly
+from emulator.experiment.signals import orderly, outcome
 from emulator.experiment.specs import base_specs, check_roles, specs_for
 from emulator.results import store
 
@@ -94,7 +94,7 @@ def run_experiment(
         if found.model.calibrate == clock.AUTO:
             plan = at(scale, own_step(found.workload, data_directory))
     run = store.create(wanted.out, found.name, found.model.seed)
-    with orderly(), recorded(run):
+    with orderly(outcome(run.directory)), recorded(run):
         run.write("experiment.json", found.resolved())
         run.write_text("plan.json", plan.to_json() + "\n")
         with _engine(plan, runtime, wanted, found, watch) as engine:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 _POLITE = (signal.SIGTERM, signal.SIGHUP)
 
@@ -17,11 +18,22 @@ def _interrupt(_number: int, _frame: Any) -> None:
     raise KeyboardInterrupt
 
 
+def outcome(directory: Path) -> str:
+    """What an interrupted run leaves, for `orderly`."""
+    return f"what was recorded until then is in {directory}"
+
+
 @contextmanager
-def orderly() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise KeyboardInterrupt, unless the caller has handlers of its own or ignores them."""
+def orderly(left: str = "") -> Iterator[None]:
+    """SIGTERM and SIGHUP raise KeyboardInterrupt, unless the caller has handlers of its own or ignores them.
+
+    `left` says what is left then of what was being made; `emu` prints it.
+    """
     with _handling({number: _interrupt for number in _POLITE if signal.getsignal(number) == signal.SIG_DFL}):
-        yield
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(*filter(None, [left])) from None
 
 
 @contextmanager

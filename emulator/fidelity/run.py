@@ -10,7 +10,7 @@ from emulator.devices.profile import profile
 from emulator.devices.quiet import warnings
 from emulator.experiment.host import describe
 from emulator.experiment.run import recorded
-from emulator.experiment.signals import orderly
+from emulator.experiment.signals import orderly, outcome
 from emulator.fidelity.bench import RUNTIME, Bench
 from emulator.fidelity.measure import rows
 from emulator.results import fidelity, store
@@ -38,7 +38,7 @@ def run(devices: Sequence[str], *, quick: bool, time_scale: float, out: Path, sa
     driver = links.choose().name
     found = store.create(out, "-".join(["fidelity", *(one.name for one in known)]), SEED)
     bench, kept = Bench(time_scale), []
-    with orderly(), recorded(found):
+    with orderly(outcome(found.directory)), recorded(found):
         asked = {"devices": [one.name for one in known], "quick": quick, "time_scale": time_scale, "seed": SEED}
         found.write("experiment.json", {"kind": fidelity.KIND, **asked})
         found.write(fidelity.ROWS, {"rows": []})

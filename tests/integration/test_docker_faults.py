@@ -96,9 +96,9 @@ def refused(lab: Lab, name: str) -> str:
 )
 def test_a_container_ended_by_another_hand(engine: PrivateEngine, lab: Lab, act: tuple[str, ...], why: str) -> None:
     engine.docker(*act, f"emu-{lab.name}-n-1")
-    assert refused(lab, "n-1") == f"n-1: the node is gone ({why}); see `emu status` and `emu logs`"
-    assert (node(lab, "n-1")["state"], node(lab, "n-1")["why"]) == ("dead", f"the node is gone ({why})")
-    assert f"n-1: the node is gone ({why})" in " ".join(emu("status", lab.name).stdout.split())
+    assert refused(lab, "n-1") == f"n-1: the node is gone: {why}; see `emu status` and `emu logs`"
+    assert (node(lab, "n-1")["state"], node(lab, "n-1")["why"]) == ("dead", f"the node is gone: {why}")
+    assert f"n-1: the node is gone: {why}" in " ".join(emu("status", lab.name).stdout.split())
     assert node(lab, "n-2")["state"] == "up" and lab.node("n-2").run(["hostname"]).stdout == "n-2\n"
     emu("down", lab.name)
 
@@ -114,7 +114,7 @@ def test_the_output_of_a_removed_container_went_with_it(engine: PrivateEngine, l
 def test_a_program_that_succeeds_at_once_is_told(name: str, tmp_path: Path) -> None:
     done = emu("up", str(topology(tmp_path, name, 'command: [sh, -c, "echo all done"]')))
     for number in (1, 2):
-        assert f"note: n-{number}: the node is gone (its container ended with exit status 0 (it said: all done))" in (
+        assert f"note: n-{number}: the node is gone: its container ended with exit status 0 (it said: all done)" in (
             done.stderr.splitlines()
         )
     emu("down", name)

@@ -208,6 +208,7 @@ def test_ctrl_c_and_kill_are_exit_130_and_the_run_is_kept(tmp_path: Path, number
     said = rest(process)
     assert process.returncode == 130, said
     assert "Traceback" not in said
+    assert "emu: interrupted; what was recorded until then is in runs/" in said
     (entry,) = listing(tmp_path / "runs")
     assert entry["state"] == "interrupted"
     assert entry["final_accuracy"]["asgd"] is not None

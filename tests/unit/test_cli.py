@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from emulator.cli import main
 from emulator.cli.main import app
+from emulator.experiment.signals import orderly
 
 VERBS = [
     "fidelity",
@@ -149,6 +151,20 @@ def test_what_a_full_or_closed_host_says_is_one_sentence(
         main.main()
     said = capsys.readouterr().err
     assert end.value.code == 20 and sentence in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_verb_that_is_interrupted_says_what_is_left(
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def works(**_: object) -> None:
+        with orderly("nothing of lab x is left"):
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(main, "app", works)
+    with pytest.raises(SystemExit) as end:
+        main.main()
+    assert (end.value.code, capsys.readouterr().err) == (130, "emu: interrupted; nothing of lab x is left\n")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from emulator.experiment.linpack.read import Linpack, case_name, read
 from emulator.experiment.result import ExperimentResult
 from emulator.experiment.run import note_facts, recorded
 from emulator.experiment.sampler import NODE, Sampler
-from emulator.experiment.signals import orderly
+from emulator.experiment.signals import orderly, outcome
 from emulator.results import store
 from emulator.runtimes import delivery
 
@@ -52,7 +52,7 @@ def run(name: str | Path, wanted: Options, watch: Watcher) -> ExperimentResult:
     device = plan.machines[0].device
     told = {"flops": speed.one, "busy": speed.busy, "program": program.name}
     experiment = store.create(wanted.out, found.name, found.model.seed)
-    with orderly(), recorded(experiment):
+    with orderly(outcome(experiment.directory)), recorded(experiment):
         experiment.write("experiment.json", found.resolved(device, told))
         experiment.write_text("plan.json", plan.to_json() + "\n")
         with experiment_lab(plan, "embedded", wanted.link_driver, found.name, watch) as lab:

@@ -206,8 +206,9 @@ class DockerRuntime(NamespacedNodes):
             try:
                 why = ended.reason(engine.client(), node, found, kills)
             except EmuError as error:  # the engine is away too
-                raise RuntimeFailure(f"the node is gone ({error.what})", where=node, fix=error.fix) from None
-            raise RuntimeFailure(f"the node is gone ({why.what})", where=node, fix="see `emu status` and `emu logs`")
+                what = f"the node is gone: its container has ended, and how is not known: {error.what}"
+                raise RuntimeFailure(what, where=node, fix=error.fix) from None
+            raise RuntimeFailure(f"the node is gone: {why.what}", where=node, fix="see `emu status` and `emu logs`")
         return replace(super().enter(lab, node), interpreter=INTERPRETER)
 
     def groups(self, lab: LabId, node: str) -> NodeGroups:
