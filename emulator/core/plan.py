@@ -10,13 +10,30 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, astuple, dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from emulator.core.loss import LossModel
+from emulator.core.spread import Spread
 from emulator.core.units import Delay, Rate, Share, Size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 VERSION = 1
 
 NodeKind = Literal["host", "switch", "router"]
+
+
+@dataclass(frozen=True)
+class CoDel:
+    """A queue that is managed: it drops where packets have waited more than `target` for an `interval` (RFC 8289)."""
+
+    target: Delay = Delay(0.005)
+    interval: Delay = Delay(0.1)
+
+    def scaled(self, time_scale: float) -> CoDel:
+        """The same queue in real seconds under `time_scale`."""
+        return CoDel(Delay(self.target * time_scale), Delay(self.interval * time_scale))
 
 
 @dataclass(frozen=True)
@@ -25,6 +42,12 @@ class Impairment:
 
     `rate` None = not limited. `delay` is one way. `queue` is the bytes that may wait for the line (packets in
     flight do not count). `overhead` is added to each IP packet's bytes before the rate is applied.
+
+    `spread` is how `jitter` is distributed, None = uniform from -jitter to +jitter. Order is kept, but with `reorder`,
+    where each packet arrives after its own delay. `loss` is the share lost in the long run: of independent losses, or
+    where `loss_model` says so, of those. `duplicate` of the packets are followed by a copy of themselves on the line;
+    `corrupt` arrive with one bit turned over. `early` of those that follow `early_gap` - 1 others skip the delay.
+    `queue_packets` bounds the queue in packets beside its bytes. A `cut` line loses everything.
     """
 
     rate: Rate | None = None
@@ -33,6 +56,16 @@ class Impairment:
     loss: Share = Share(0)
     queue: Size = Size(0)
     overhead: int = 0
+    spread: Spread | None = None
+    reorder: bool = False
+    loss_model: LossModel | None = None
+    duplicate: Share = Share(0)
+    corrupt: Share = Share(0)
+    early: Share = Share(0)
+    early_gap: int = 1
+    queue_packets: int | None = None
+    codel: CoDel | None = None
+    cut: bool = False
 
     def scaled(self, time_scale: float) -> Impairment:
         """The same direction in real seconds under `time_scale` (rate / s, times x s; bytes and loss stay)."""
@@ -41,6 +74,7 @@ class Impairment:
             rate=None if self.rate is None else Rate(self.rate / time_scale),
             delay=Delay(self.delay * time_scale),
             jitter=Delay(self.jitter * time_scale),
+            codel=None if self.codel is None else self.codel.scaled(time_scale),
         )
 
 
@@ -234,14 +268,22 @@ class Plan:
 
 
 def impairment_from(raw: dict[str, Any]) -> Impairment:
-    """Read back what `asdict` made of an Impairment."""
+    """Read back what `asdict` made of an Impairment; what is left out is as where a file says nothing of it."""
+    read: dict[str, Callable[[Any], Any]] = {
+        "rate": Rate,
+        "delay": Delay,
+        "jitter": Delay,
+        "loss": Share,
+        "queue": Size,
+        "spread": lambda value: Spread(value["name"], tuple(value["samples"]), value["correlation"]),
+        "loss_model": lambda value: LossModel(value["kind"], tuple(value["parameters"])),
+        "duplicate": Share,
+        "corrupt": Share,
+        "early": Share,
+        "codel": lambda value: CoDel(Delay(value["target"]), Delay(value["interval"])),
+    }
     return Impairment(
-        rate=None if raw["rate"] is None else Rate(raw["rate"]),
-        delay=Delay(raw["delay"]),
-        jitter=Delay(raw["jitter"]),
-        loss=Share(raw["loss"]),
-        queue=Size(raw["queue"]),
-        overhead=raw["overhead"],
+        **{key: read[key](value) if key in read and value is not None else value for key, value in raw.items()}
     )
 
 

@@ -78,6 +78,7 @@ def cables(plan: Plan, handles: Mapping[str, NodeHandle]) -> list[Cable]:
             link.a_to_b.scaled(plan.time_scale),
             link.b_to_a.scaled(plan.time_scale),
             link.mtu,
+            plan.seed,
         )
         for link in plan.links
     ]

@@ -44,7 +44,10 @@ class CableEnd:
 
 @dataclass(frozen=True)
 class Cable:
-    """A cable to make. Impairments are *real* (already scaled): what the kernel must do now."""
+    """A cable to make. Impairments are *real* (already scaled): what the kernel must do now.
+
+    `seed` feeds what happens by chance on it.
+    """
 
     name: str
     a: CableEnd
@@ -52,6 +55,7 @@ class Cable:
     a_to_b: Impairment
     b_to_a: Impairment
     mtu: int = 1500
+    seed: int = 0
 
 
 @dataclass(frozen=True)

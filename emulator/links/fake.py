@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import LinkError
 from emulator.core.rng import light
 from emulator.links.base import CableStatistics, DirectionStatistics, DriverHealth
+from emulator.links.lacking import check
 from emulator.links.model import Direction, Rescale, Transfer
 from emulator.links.state import read_cables, remove_state, write_cables, write_change
 
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
     from emulator.core.plan import Impairment
     from emulator.core.problem import Problem
     from emulator.links.base import Cable, Journal
+
+#: what only a kernel's queueing disciplines do
+LACKING = ("codel",)
 
 __all__ = ["Direction", "FakeDriver", "Transfer"]
 
@@ -33,6 +39,7 @@ class Packet:
     nbytes: int
     finish: float
     arrival: float
+    corrupted: bool = False
 
 
 @dataclass
@@ -45,16 +52,21 @@ class Lane:
 
     def send(self, now: float, payload: bytes, nbytes: int) -> None:
         """Hand in one packet of `nbytes` IP bytes."""
+        for _ in range(1 + self.direction.is_duplicated()):
+            self._send(now, payload, nbytes)
+
+    def _send(self, now: float, payload: bytes, nbytes: int) -> None:
         finish = self.direction.enqueue(now, nbytes + self.direction.overhead)
         if finish is None:
             self.counted = replace(self.counted, overflowed=self.counted.overflowed + 1)
         elif self.direction.survivors(1) == 0:
             self.counted = replace(self.counted, lost=self.counted.lost + 1)
         else:
-            self.packets.append(Packet(payload, nbytes, finish, self.direction.arrival(finish)))
+            arrival, corrupted = self.direction.arrival(finish), self.direction.is_corrupted()
+            insort(self.packets, Packet(payload, nbytes, finish, arrival, corrupted), key=_arrival)
 
     def deliver(self, now: float) -> list[tuple[float, bytes]]:
-        """Take out what has arrived by `now`, with its time."""
+        """Take out what has arrived by `now` with its time; a receiver's checksum tells what is damaged."""
         arrived = [packet for packet in self.packets if packet.arrival <= now]
         self.packets = self.packets[len(arrived) :]
         self.counted = replace(
@@ -62,19 +74,23 @@ class Lane:
             packets=self.counted.packets + len(arrived),
             bytes=self.counted.bytes + sum(packet.nbytes for packet in arrived),
         )
-        return [(packet.arrival, packet.payload) for packet in arrived]
+        return [(packet.arrival, packet.payload) for packet in arrived if not packet.corrupted]
 
     def change(self, now: float, impairment: Impairment) -> None:
         """Set another impairment, keeping the packets."""
         apply_rescale(self.direction, self.direction.change(now, impairment), self.packets)
+        self.packets.sort(key=_arrival)
+
+
+_arrival = attrgetter("arrival")
 
 
 def apply_rescale(direction: Direction, move: Rescale, packets: Sequence[Packet]) -> None:
     """Move the packets of a direction as its change asks."""
     last = float("-inf")
     for packet in packets:
-        packet.arrival = last = move.arrival(packet.finish, packet.arrival, last)
-        packet.finish = move.finish(packet.finish)
+        packet.arrival = move.arrival(packet.finish, packet.arrival, float("-inf") if direction.overtaking else last)
+        packet.finish, last = move.finish(packet.finish), max(last, packet.arrival)
     direction.last = last
 
 
@@ -91,6 +107,8 @@ class FakeDriver:
         return []
 
     def plug(self, lab: LabId, cables: Sequence[Cable], journal: Journal) -> None:
+        for cable in cables:
+            check(cable.name, self.name, LACKING, cable.a_to_b, cable.b_to_a)
         journal("links", self.name)
         write_cables(lab, self.name, cables)
         self._load(lab, cables)
@@ -98,8 +116,8 @@ class FakeDriver:
     def _load(self, lab: LabId, cables: Sequence[Cable]) -> None:
         for cable in cables:
             self._lanes[lab.name, cable.name] = (
-                Lane(Direction(cable.a_to_b, light(0, lab.name, cable.name, "a"), cable.mtu)),
-                Lane(Direction(cable.b_to_a, light(0, lab.name, cable.name, "b"), cable.mtu)),
+                Lane(Direction(cable.a_to_b, light(cable.seed, lab.name, cable.name, "a"), cable.mtu)),
+                Lane(Direction(cable.b_to_a, light(cable.seed, lab.name, cable.name, "b"), cable.mtu)),
             )
 
     def lanes(self, lab: LabId, cable: str) -> tuple[Lane, Lane]:
@@ -114,6 +132,7 @@ class FakeDriver:
             ) from None
 
     def change(self, lab: LabId, cable: str, a_to_b: Impairment, b_to_a: Impairment) -> None:
+        check(cable, self.name, LACKING, a_to_b, b_to_a)
         for lane, impairment in zip(self.lanes(lab, cable), (a_to_b, b_to_a), strict=True):
             lane.change(self.now, impairment)
         write_change(lab, self.name, cable, a_to_b, b_to_a)

@@ -3,15 +3,24 @@
 A packet waits for the line (drop-tail), takes it for size * 8 / rate, may be lost, and arrives a delay later:
 
     finish  = max(now, line free) + size * 8 / rate
-    arrival = max(arrival of the one before, finish + delay + uniform(-jitter, +jitter))
+    arrival = max(arrival of the one before, finish + delay + deviation * jitter)
 
-Order is always kept. A lost packet has used the line. All times are seconds on the caller's clock.
+Order is kept, but for `reorder` (each packet arrives after its own delay) and `early` (some skip it). A lost packet has
+used the line. All times are seconds on the caller's clock.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from emulator.links.deviations import deviations
+from emulator.links.losses import losses
+
+if TYPE_CHECKING:
+    from emulator.core.loss import LossModel
+    from emulator.core.spread import Spread
 
 #: IPv4 and TCP headers with time stamps: what a stream pays for each packet within the MTU
 TCP_HEADERS = 52
@@ -38,6 +47,24 @@ class Figures(Protocol):
     def queue(self) -> float: ...
     @property
     def overhead(self) -> int: ...
+    @property
+    def spread(self) -> Spread | None: ...
+    @property
+    def reorder(self) -> bool: ...
+    @property
+    def loss_model(self) -> LossModel | None: ...
+    @property
+    def duplicate(self) -> float: ...
+    @property
+    def corrupt(self) -> float: ...
+    @property
+    def early(self) -> float: ...
+    @property
+    def early_gap(self) -> int: ...
+    @property
+    def queue_packets(self) -> int | None: ...
+    @property
+    def cut(self) -> bool: ...
 
 
 class Transfer(NamedTuple):
@@ -49,49 +76,116 @@ class Transfer(NamedTuple):
 
 
 class Direction:
-    """State of one direction. `free` is when the line has sent all it holds, `last` the latest arrival given out."""
+    """State of one direction. `free` is when the line has sent all it holds, `last` the latest arrival given out.
 
-    __slots__ = ("_gap", "_rng", "delay", "free", "jitter", "last", "limit", "loss", "mtu", "overhead", "seconds")
+    `loss` is the share lost, 1 where the line is cut; `overtaking` says that packets may pass one another.
+    """
+
+    __slots__ = (
+        "_delayed",
+        "_deviate",
+        "_early",
+        "_early_gap",
+        "_gap",
+        "_losses",
+        "_most",
+        "_reorder",
+        "_rng",
+        "_said",
+        "_uneven",
+        "_waiting",
+        "corrupt",
+        "delay",
+        "duplicate",
+        "free",
+        "jitter",
+        "last",
+        "limit",
+        "loss",
+        "mtu",
+        "overhead",
+        "overtaking",
+        "seconds",
+    )
 
     def __init__(self, impairment: Figures, rng: Uniform, mtu: int = 1500) -> None:
         self._rng = rng
         self.mtu = mtu
         self.free = self.last = -math.inf
+        self._delayed = 0
+        self._waiting: deque[float] = deque()
+        self._said: tuple[object, object] = (None, None)
         self._set(impairment)
 
     def _set(self, impairment: Figures) -> None:
         self.seconds = 8.0 / impairment.rate if impairment.rate else 0.0  # a byte's time on the line
         self.delay, self.jitter = float(impairment.delay), float(impairment.jitter)
-        self.overhead, self.loss = impairment.overhead, float(impairment.loss)
+        self.overhead, self.loss = impairment.overhead, 1.0 if impairment.cut else float(impairment.loss)
+        self.duplicate, self.corrupt = float(impairment.duplicate), float(impairment.corrupt)
         # Beside the queue, one packet is on the line; counting its remainder in full would need its start.
         # The billionth is for sums of floats that should be equal.
         self.limit = (impairment.queue + self.mtu + self.overhead) * self.seconds * (1 + 1e-9)
-        self._gap = self._next_gap()
+        self._most = None if impairment.queue_packets is None or not self.seconds else impairment.queue_packets + 1
+        self._early, self._early_gap = float(impairment.early), impairment.early_gap
+        self._reorder = impairment.reorder and self.jitter > 0
+        self.overtaking = self._reorder or self._early > 0
+        self._uneven = self.jitter > 0 or self.overtaking
+        self._set_chance(impairment)
 
-    def enqueue(self, now: float, nbytes: float) -> float | None:
+    def _set_chance(self, impairment: Figures) -> None:
+        """What has not changed goes on where it was: a burst of losses does not end because the delay is set anew."""
+        lossy, spread = (self.loss, impairment.loss_model), impairment.spread
+        if self._said[0] != lossy:
+            self._losses = losses(*lossy, self._rng)
+            self._gap = self._losses.gap() if self._losses else 0
+        if self._said[1] != (spread, impairment.reorder):
+            self._deviate = deviations(spread, self._rng)
+        self._said = (lossy, (spread, impairment.reorder))
+
+    def enqueue(self, now: float, nbytes: float, packets: int = 1) -> float | None:
         """The time at which the line has sent these bytes (overhead included), or None if the queue is full."""
         if not self.seconds:
             return now
         line = nbytes * self.seconds
-        if self.free <= now:
-            self.free = now + line
-            return self.free
-        if self.free - now + line > self.limit:
+        at = (self.free if self.free > now else now) + line
+        if (at - now > self.limit and self.free > now) or (self._most and not self._has_room(now, packets, at)):
             return None
-        self.free += line
-        return self.free
+        self.free = at
+        return at
+
+    def _has_room(self, now: float, packets: int, finish: float) -> bool:
+        """Whether a queue that counts packets takes so many more, which it then has until `finish`."""
+        waiting = self._waiting
+        while waiting and waiting[0] <= now:
+            waiting.popleft()
+        if waiting and len(waiting) + packets > (self._most or 0):
+            return False
+        waiting.extend([finish] * packets)
+        return True
 
     def arrival(self, finish: float) -> float:
         """When what the line has sent at `finish` arrives."""
+        if self._early and self._is_early():
+            return finish
         at = finish + self.delay
         if self.jitter:
-            at = max(finish, at + (2.0 * self._rng.random() - 1.0) * self.jitter)
+            at = max(finish, at + self._deviate() * self.jitter)
+        if self._reorder:
+            return at
         if at < self.last:
             return self.last
         self.last = at
         return at
 
-    def admit(self, now: float, nbytes: float) -> float | None:
+    def _is_early(self) -> bool:
+        """As the kernel's netem does: with that probability, after at least so many less one that were not."""
+        if self._delayed < self._early_gap - 1 or self._rng.random() >= self._early:
+            self._delayed += 1
+            return False
+        self._delayed = 0
+        return True
+
+    def admit(self, now: float, nbytes: float, packets: int = 1) -> float | None:
         """`enqueue` and `arrival` in one, for the relay's hot path: the arrival, or None if the queue is full.
 
         Afterwards `free` is when these bytes have left the line.
@@ -101,8 +195,10 @@ class Direction:
             at = (self.free if self.free > now else now) + nbytes * self.seconds
             if at - now > self.limit and self.free > now:
                 return None
+            if self._most and not self._has_room(now, packets, at):
+                return None
         self.free = at
-        if self.jitter:
+        if self._uneven:
             return self.arrival(at)
         at += self.delay
         if at < self.last:
@@ -112,21 +208,21 @@ class Direction:
 
     def survivors(self, packets: int) -> int:
         """How many of the next `packets` pass before one is lost; the lost one is counted off as well."""
-        if not self.loss:
+        if self._losses is None:
             return packets
         if self._gap >= packets:
             self._gap -= packets
             return packets
-        passed, self._gap = self._gap, self._next_gap()
+        passed, self._gap = self._gap, self._losses.gap()
         return passed
 
-    def _next_gap(self) -> int:
-        """Packets until the next loss: independent losses of probability p have geometric gaps."""
-        if self.loss <= 0:
-            return 0
-        if self.loss >= 1:
-            return 0
-        return int(math.log(1.0 - self._rng.random()) / math.log1p(-self.loss))
+    def is_duplicated(self) -> bool:
+        """Whether the next packet is followed by a copy."""
+        return self.duplicate > 0 and self._rng.random() < self.duplicate
+
+    def is_corrupted(self) -> bool:
+        """Whether the next packet arrives damaged."""
+        return self.corrupt > 0 and self._rng.random() < self.corrupt
 
     def send(self, now: float, nbytes: int) -> float | None:
         """The arrival of one packet of `nbytes` IP bytes handed in at `now`; None = it was lost or found no room."""
@@ -159,6 +255,7 @@ class Direction:
         factor = self.seconds / old_seconds if old_seconds else 1.0
         move = Rescale(now, factor, self.delay - old_delay)
         self.free = move.finish(self.free)
+        self._waiting = deque(move.finish(finish) for finish in self._waiting)
         return move
 
 

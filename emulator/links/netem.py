@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from emulator.core.errors import LinkError
+from emulator.core.rng import seed_of
 from emulator.links import netem_count, netem_line, netem_order
 from emulator.links import netem_hub as hub_of
 from emulator.links.base import DriverHealth
+from emulator.links.lacking import check
 from emulator.links.netem_netlink import Netlink, NetlinkError
 from emulator.links.netem_probe import probe
 from emulator.links.netns import travelling
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from emulator.links.base import Cable, CableStatistics, Journal
     from emulator.links.netem_line import Line
 
+#: what the kernel takes a setting for, and does not do: it picks a deviation by the low bits of a correlated number
+LACKING = ("correlation",)
 _RUNNING = 0x10001  # IFF_UP and IFF_LOWER_UP
 
 
@@ -47,7 +51,7 @@ class NetemDriver:
             raise LinkError(
                 f"the cables of lab {lab.name} are plugged in already", fix=f"take them out with `emu down {lab.name}`"
             )
-        settings = [_lines(cable.name, cable.a_to_b, cable.b_to_a, cable.mtu) for cable in cables]
+        settings = [_lines(cable, cable.a_to_b, cable.b_to_a) for cable in cables]
         journal("links", self.name)
         write_cables(lab, self.name, cables)
         journal("netns", str(_hub(lab)))
@@ -68,15 +72,15 @@ class NetemDriver:
         index = next((index for index, known in enumerate(cables) if known.name == cable), None)
         if index is None:
             raise LinkError(f"lab {lab.name} has no link {cable!r}", fix="see its links with `emu topology show`")
-        was, mtu = cables[index], cables[index].mtu
-        wanted, before = _lines(cable, a_to_b, b_to_a, mtu), _lines(cable, was.a_to_b, was.b_to_a, mtu)
+        was = cables[index]
+        wanted, before = _lines(was, a_to_b, b_to_a), _lines(was, was.a_to_b, was.b_to_a)
         with _explained(lab), hub_of.connect(_hub(lab)) as hub:
             numbers = hub_of.indices(hub)
             try:
-                hub.send(hub_of.shape(index, numbers, *wanted, cable))
+                hub.send(hub_of.shape(index, numbers, wanted, cable, before))
                 _check(cable, wanted, _decode(netem_count.qdiscs(hub), index, numbers))
             except (NetlinkError, LinkError):
-                hub.send(hub_of.shape(index, numbers, *before, cable))
+                hub.send(hub_of.shape(index, numbers, before, cable, wanted))
                 raise
         write_change(lab, self.name, cable, a_to_b, b_to_a)
 
@@ -127,9 +131,13 @@ def _hub(lab: LabId) -> Path:
     return directory(lab, NetemDriver.name) / "hub"
 
 
-def _lines(name: str, a_to_b: Impairment, b_to_a: Impairment, mtu: int) -> tuple[Line, Line]:
-    where = f"link {name}"
-    return netem_line.line_of(a_to_b, mtu, where), netem_line.line_of(b_to_a, mtu, where)
+def _lines(cable: Cable, a_to_b: Impairment, b_to_a: Impairment) -> tuple[Line, Line]:
+    check(cable.name, NetemDriver.name, LACKING, a_to_b, b_to_a)
+    there, back = (
+        netem_line.line_of(way, cable.mtu, f"link {cable.name}", seed_of(cable.seed, cable.name, side, way))
+        for side, way in (("a_to_b", a_to_b), ("b_to_a", b_to_a))
+    )
+    return there, back
 
 
 def _quiet(cables: Sequence[Cable]) -> None:
@@ -151,9 +159,9 @@ def _plug(hub: Netlink, cables: Sequence[Cable], lines: Sequence[tuple[Line, Lin
             os.close(descriptor)
     numbers = hub_of.indices(hub)
     messages = []
-    for index, (cable, (a_to_b, b_to_a)) in enumerate(zip(cables, lines, strict=True)):
+    for index, (cable, pair) in enumerate(zip(cables, lines, strict=True)):
         # Shaped before it is up: the kernel waits for its readers when it replaces the qdisc of a device in use.
-        messages += hub_of.shape(index, numbers, a_to_b, b_to_a, cable.name)
+        messages += hub_of.shape(index, numbers, pair, cable.name)
         messages += hub_of.join(index, numbers, cable.name)
     hub.send(messages)
     disciplines = netem_count.qdiscs(hub)
@@ -161,15 +169,17 @@ def _plug(hub: Netlink, cables: Sequence[Cable], lines: Sequence[tuple[Line, Lin
         _check(cable.name, wanted, _decode(disciplines, index, numbers))
 
 
-def _decode(
-    disciplines: Mapping[tuple[int, str], dict[int, bytes]], index: int, numbers: Mapping[str, int]
-) -> tuple[Line, Line]:
+def _decode(disciplines: netem_count.Disciplines, index: int, numbers: Mapping[str, int]) -> tuple[Line, Line]:
     def line(part: str, port: str) -> Line:
-        number = numbers[hub_of.device(index, part)]
+        number, out = numbers[hub_of.device(index, part)], numbers[hub_of.device(index, port)]
         return netem_line.read(
-            disciplines[number, "netem"],
-            disciplines[number, "tbf"],
-            disciplines[numbers[hub_of.device(index, port)], "netem"],
+            netem_line.Answers(
+                disciplines[number, netem_count.ROOT],
+                disciplines[number, netem_count.CHILD],
+                disciplines.get((number, netem_count.GRANDCHILD)),
+                disciplines[out, netem_count.ROOT],
+                disciplines.get((out, netem_count.CHILD)),
+            )
         )
 
     return line("x", "b"), line("y", "a")
@@ -183,7 +193,7 @@ def _check(cable: str, wanted: tuple[Line, Line], got: tuple[Line, Line]) -> Non
             raise LinkError(
                 f"the kernel did not take a setting as it was given ({shown})",
                 where=f"link {cable}",
-                fix="use a smaller value (netem's jitter ends at 2.1 s), or --link-driver relay",
+                fix="use a smaller value, or --link-driver relay",
             )
 
 

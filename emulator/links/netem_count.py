@@ -16,6 +16,7 @@ from emulator.links.netem_line import ETHERNET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import TypeGuard
 
 _KIND, _STATS2 = 1, 7
 _BASIC, _QUEUE, _PACKETS64 = 1, 3, 8
@@ -29,13 +30,20 @@ class _Counter(NamedTuple):
     overlimits: int
 
 
-def qdiscs(hub: nl.Netlink) -> dict[tuple[int, str], dict[int, bytes]]:
-    """The attributes of every queueing discipline, by its device's number and its kind (no device has two of one)."""
+#: where a qdisc stands on its device: at the root, below that, and below that one
+ROOT, CHILD, GRANDCHILD = 0, 1, 2
+_LEVELS = {0xFFFFFFFF: ROOT, hub_of.CHILD: CHILD, hub_of.GRANDCHILD: GRANDCHILD}
+
+Disciplines = dict[tuple[int, int], dict[int, bytes]]
+
+
+def qdiscs(hub: nl.Netlink) -> Disciplines:
+    """The attributes of every queueing discipline, by its device's number and where on the device it stands."""
     found = {}
     for body in hub.dump(nl.GETQDISC, struct.pack("=BxHiIII", 0, 0, 0, 0, 0, 0)):
-        _, _, number, _, _, _ = struct.unpack_from("=BxHiIII", body)
-        answer = dict(nl.attributes(body[20:]))
-        found[number, answer[_KIND].rstrip(b"\0").decode()] = answer
+        _, _, number, _, parent, _ = struct.unpack_from("=BxHiIII", body)
+        if parent in _LEVELS:
+            found[number, _LEVELS[parent]] = dict(nl.attributes(body[20:]))
     return found
 
 
@@ -46,14 +54,16 @@ def read(hub: nl.Netlink, names: list[str]) -> Mapping[str, CableStatistics]:
     def direction(index: int, line: str, port: str, entry: str) -> DirectionStatistics:
         line_number, _, line_dropped = devices[hub_of.device(index, line)]
         port_number, _, port_dropped = devices[hub_of.device(index, port)]
-        queue = _counter(disciplines[line_number, "tbf"][_STATS2])
-        out = _counter(disciplines[port_number, "netem"][_STATS2])
+        queue = _counter(disciplines[line_number, CHILD][_STATS2])
+        managed = disciplines.get((line_number, GRANDCHILD))
+        out = _counter(disciplines[port_number, ROOT][_STATS2])
         beyond = refused.get(hub_of.action(index, entry), 0)
         return DirectionStatistics(
             packets=out.packets,
             bytes=out.nbytes - ETHERNET * out.packets,
             lost=out.drops - beyond,
-            overflowed=queue.drops,
+            # A queue that is managed drops packets that tbf has taken.
+            overflowed=queue.drops + (_counter(managed[_STATS2]).drops if _is_codel(managed) else 0),
             unasked=beyond + line_dropped + port_dropped,
         )
 
@@ -61,6 +71,10 @@ def read(hub: nl.Netlink, names: list[str]) -> Mapping[str, CableStatistics]:
         name: CableStatistics(direction(index, "x", "b", "y"), direction(index, "y", "a", "x"))
         for index, name in enumerate(names)
     }
+
+
+def _is_codel(answer: dict[int, bytes] | None) -> TypeGuard[dict[int, bytes]]:
+    return answer is not None and answer[_KIND].rstrip(b"\0") == b"codel"
 
 
 def _counter(data: bytes) -> _Counter:

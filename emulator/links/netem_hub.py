@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from emulator.core import linux
 from emulator.links import netem_netlink as nl
-from emulator.links.netem_line import gate, netem, tbf
+from emulator.links.netem_line import below, gate, netem, queue, tbf
 from emulator.links.network import ipv6_off
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ T = TypeVar("T")
 _GROUP = 0x656D
 _UP = 1
 _ROOT, _INGRESS, _INGRESS_HANDLE = 0xFFFFFFFF, 0xFFFFFFF1, 0xFFFF0000
-#: where a qdisc stands below the one at the root
-CHILD = 0x10001
+#: where a qdisc stands below the one at the root, and below that
+CHILD, GRANDCHILD = 0x10001, 0x20001
 _ALL_PACKETS = 0x0300  # ETH_P_ALL in network order
 _IFNAME, _MTU, _ADDRESS, _LINKINFO, _GROUP_ATTRIBUTE, _NETNS_FD, _GSO_MAX_SEGS = 3, 4, 1, 18, 27, 28, 40
 _REDIRECT, _STOLEN = 1, 4
@@ -174,16 +174,28 @@ def _pair(label: str, header: bytes, own: bytes, peer: bytes) -> nl.Message:
     return nl.Message(nl.NEWLINK, nl.CREATE | nl.EXCLUSIVE, header + own + info, label)
 
 
-def shape(index: int, numbers: Mapping[str, int], a_to_b: Line, b_to_a: Line, name: str) -> list[nl.Message]:
-    """The messages that set both directions of a cable, or set them anew, keeping what is queued."""
+def shape(
+    index: int, numbers: Mapping[str, int], lines: tuple[Line, Line], name: str, before: tuple[Line, Line] | None = None
+) -> list[nl.Message]:
+    """The messages that set both directions of a cable (a to b, b to a), or set them anew where `before` is given.
+
+    What is queued is kept, but where the queue becomes one of another kind or order is kept no more or again.
+    """
     messages = []
-    for line, port, settings in (("x", "b", a_to_b), ("y", "a", b_to_a)):
-        number = numbers[device(index, line)]
+    for way, (line, port) in enumerate((("x", "b"), ("y", "a"))):
+        settings, was = lines[way], before[way] if before else None
+        number, out = numbers[device(index, line)], numbers[device(index, port)]
         messages += [
             qdisc(number, gate(settings), f"the gate of {name}"),
             qdisc(number, tbf(settings), f"rate and queue of {name}", CHILD),
-            qdisc(numbers[device(index, port)], netem(settings), f"delay and loss of {name}"),
         ]
+        if settings.queued[0] != "bfifo" or (was and was.queued[0] != "bfifo"):
+            messages.append(qdisc(number, queue(settings), f"the queue of {name}", GRANDCHILD))
+        messages.append(qdisc(out, netem(settings), f"delay and loss of {name}"))
+        if settings.reorder:
+            messages.append(qdisc(out, below(settings), f"reordering of {name}", CHILD))
+        elif was and was.reorder:
+            messages.append(nl.Message(nl.DELQDISC, 0, _tc(out, 0, CHILD), f"reordering of {name}"))
     return messages
 
 
@@ -204,7 +216,9 @@ def _tc(number: int, handle: int, parent: int, info: int = 0) -> bytes:
 
 def qdisc(number: int, encoded: bytes, label: str, parent: int = _ROOT) -> nl.Message:
     """Set the qdisc at a device's root, or below the one there. Where its kind is there already, the kernel changes
-    it and keeps its packets (so, not EXCLUSIVE)."""
+    it and keeps its packets (so, not EXCLUSIVE). A queue below tbf takes the place of the one that tbf made."""
+    if parent == GRANDCHILD:
+        return nl.Message(nl.NEWQDISC, nl.CREATE | nl.REPLACE, _tc(number, 0, parent) + encoded, label)
     handle = 0x10000 if parent == _ROOT else 0x20000
     return nl.Message(nl.NEWQDISC, nl.CREATE, _tc(number, handle, parent) + encoded, label)
 

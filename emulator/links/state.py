@@ -41,6 +41,7 @@ def cable_from(raw: dict[str, Any]) -> Cable:
         impairment_from(raw["a_to_b"]),
         impairment_from(raw["b_to_a"]),
         raw["mtu"],
+        raw.get("seed", 0),
     )
 
 

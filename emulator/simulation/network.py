@@ -4,7 +4,8 @@ The model: a pair of nodes has one connection, whose messages go one after anoth
 packets (headers and the link's overhead are counted, loss p lengthens it by 1 / (1 - p)); its bytes flow over all
 links of the route at once (cut-through) at the speed of the tightest share, shared max-min fairly with the other
 connections in each direction. It has arrived when its last byte has left, plus all delays of the route, each with its
-jitter. Not modelled: slow start, congestion control, queues (nothing is ever dropped), processing in routers.
+jitter. Not modelled: slow start, congestion control, queues (nothing is ever dropped), that losses come in bursts,
+duplicates, corruption, packets out of order (a connection delivers in order), processing in routers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from emulator.core.rng import light
+from emulator.links.deviations import deviations
 from emulator.links.model import TCP_HEADERS
 from emulator.simulation.fluid import Fluid
 from emulator.simulation.routes import Hop, Routes
@@ -41,10 +43,12 @@ class Network:
     def __init__(self, env: Any, plan: Plan) -> None:
         self._env = env
         self._routes = Routes(plan)
-        self._rng = light(plan.seed, "simulation", "jitter")
+        self._deviate: dict[Any, Callable[[], float]] = {}
         self._connections: dict[tuple[str, str], Connection] = {}
         lines: dict[Any, float] = {}
+        rng = light(plan.seed, "simulation", "jitter")
         for hop in self._routes.hops:
+            self._deviate[hop.key] = deviations(hop.impairment.spread, rng)
             if hop.impairment.rate is not None:
                 lines[hop.key] = float(hop.impairment.rate) / 8
         self._lines = Fluid(env, lines)
@@ -64,7 +68,7 @@ class Network:
         route = connection.route
         while connection.waiting:
             nbytes, deliver = connection.waiting.popleft()
-            if any(hop.impairment.loss >= 1 for hop in route):
+            if any(hop.impairment.loss >= 1 or hop.impairment.cut for hop in route):
                 continue
             yield self._lines.start(_on_the_line(nbytes, route), [hop.key for hop in route]).done
             arrival = self._env.now + sum(self._delay(hop) for hop in route)
@@ -74,7 +78,7 @@ class Network:
 
     def _delay(self, hop: Hop) -> float:
         delay, jitter = float(hop.impairment.delay), float(hop.impairment.jitter)
-        return max(0.0, delay + (2 * self._rng.random() - 1) * jitter) if jitter else delay
+        return max(0.0, delay + self._deviate[hop.key]() * jitter) if jitter else delay
 
     def _at(self, delay: float, deliver: Callable[[], None]) -> None:
         self._env.timeout(delay).callbacks.append(lambda _event: deliver())

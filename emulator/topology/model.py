@@ -14,6 +14,7 @@ from emulator.core.clock import AUTO
 from emulator.core.lab_id import NAME as LAB_NAME
 from emulator.core.units import Cores, Delay, Rate, Share, Size
 from emulator.devices import basis
+from emulator.topology.impair import Jitter, Loss, Reorder
 from emulator.topology.queue import Queue
 
 MAX_NODES = 1000
@@ -135,9 +136,16 @@ class Direction(Strict):
 
     rate: Annotated[Rate | None, Field(description="bits per second; left out = not limited")] = None
     delay: Annotated[Delay | None, Field(description="one way")] = None
-    jitter: Annotated[Delay | None, Field(description="spread of the delay; order is kept; at most the delay")] = None
-    loss: Annotated[Share | None, Field(description="share of packets lost, under 100 %")] = None
+    jitter: Annotated[
+        Jitter | None, Field(description="spread of the delay, at most the delay; order is kept, but with `reorder`")
+    ] = None
+    loss: Annotated[Loss | None, Field(description="share of packets lost, under 100 %, or a model of loss")] = None
     queue: Annotated[Queue | None, Field(description="what may wait for the line: a size, packets or a time")] = None
+    reorder: Annotated[
+        Reorder | None, Field(description="true: jitter reorders packets; a share: so many of them skip the delay")
+    ] = None
+    duplicate: Annotated[Share | None, Field(description="share of packets that are sent twice")] = None
+    corrupt: Annotated[Share | None, Field(description="share of packets that arrive with one wrong bit")] = None
 
 
 DirectionOrRate = Annotated[

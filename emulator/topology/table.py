@@ -84,5 +84,5 @@ def _directions(link: LinkPlan) -> list[list[str]]:
 
 def _impairment(way: Impairment) -> list[str]:
     jitter = delay_text(way.jitter) if way.jitter else ""
-    loss = f"{way.loss * 100:g} %" if way.loss else ""
+    loss = f"{way.loss * 100:.4g} %{' in bursts' if way.loss_model else ''}" if way.loss else ""
     return [rate_text(way.rate), delay_text(way.delay), jitter, loss, size_text(way.queue)]

@@ -59,10 +59,10 @@ def _ways(link: LinkPlan, near: str) -> tuple[Impairment, Impairment]:
 
 
 def _ways_text(out: Impairment, back: Impairment) -> str:
-    if out == back or (out.rate, out.delay, out.jitter, out.loss) == (back.rate, back.delay, back.jitter, back.loss):
+    if way_text(out) == way_text(back):
         return f"⇅ {way_text(out)}"
-    if (out.delay, out.jitter, out.loss) == (back.delay, back.jitter, back.loss):
-        rest = way_text(out).partition(", ")[2]
+    rest = way_text(out).partition(", ")[2]
+    if rest == way_text(back).partition(", ")[2]:
         return f"↓ {rate_text(out.rate)} ↑ {rate_text(back.rate)}, {rest}"
     return f"↓ {way_text(out)} ↑ {way_text(back)}"
 
@@ -71,7 +71,24 @@ def way_text(way: Impairment) -> str:
     """One direction in a few words."""
     words = [rate_text(way.rate), delay_text(way.delay)]
     if way.jitter:
-        words[-1] += f" ± {delay_text(way.jitter)}"
+        words[-1] += f" ± {delay_text(way.jitter)}{_shape(way)}"
     if way.loss:
-        words.append(f"{way.loss * 100:g} % lost")
+        words.append(f"{way.loss * 100:.4g} % lost{' in bursts' if way.loss_model else ''}")
+    if way.early:
+        words.append(f"{way.early * 100:g} % early")
+    for share, what in ((way.duplicate, "twice"), (way.corrupt, "damaged")):
+        if share:
+            words.append(f"{share * 100:g} % {what}")
+    if way.codel is not None:
+        words.append("CoDel")
     return ", ".join(words)
+
+
+def _shape(way: Impairment) -> str:
+    """How the jitter is distributed, if not evenly and in order."""
+    said = []
+    if way.spread is not None:
+        said += [] if way.spread.name == "uniform" else [way.spread.name]
+        said += [f"correlated {way.spread.correlation * 100:g} %"] if way.spread.correlation else []
+    said += ["reordering"] if way.reorder else []
+    return f" ({', '.join(said)})" if said else ""

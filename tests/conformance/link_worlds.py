@@ -63,8 +63,13 @@ class World(Protocol):
 
     def plug(self, a_to_b: Impairment = PLAIN, b_to_a: Impairment = PLAIN, mtu: int = 1500) -> None: ...
 
-    def exchange(self, schedule: Schedule, *, reverse: bool = False, actions: Actions = NO_ACTIONS) -> list[Arrival]:
-        """Send packets of (time from now, IP bytes) from a to b, or back; what arrived, in order of arrival."""
+    def exchange(
+        self, schedule: Schedule, *, reverse: bool = False, actions: Actions = NO_ACTIONS, copies: bool = False
+    ) -> list[Arrival]:
+        """Send packets of (time from now, IP bytes) from a to b, or back; what arrived, in order of arrival.
+
+        `copies`: more may come than were sent.
+        """
         ...
 
     def close(self) -> None: ...
@@ -98,7 +103,9 @@ class FakeWorld:
     def plug(self, a_to_b: Impairment = PLAIN, b_to_a: Impairment = PLAIN, mtu: int = 1500) -> None:
         self.driver.plug(self.lab, [Cable(CABLE, *ends(["a", "b"]), a_to_b, b_to_a, mtu)], no_journal)
 
-    def exchange(self, schedule: Schedule, *, reverse: bool = False, actions: Actions = NO_ACTIONS) -> list[Arrival]:
+    def exchange(
+        self, schedule: Schedule, *, reverse: bool = False, actions: Actions = NO_ACTIONS, copies: bool = False
+    ) -> list[Arrival]:
         start = self.driver.now
         lane = self.driver.lanes(self.lab, CABLE)[int(reverse)]
         todo: list[tuple[float, int, int]] = [(at, -1, 0) for at in actions]
@@ -165,7 +172,9 @@ class KernelWorld:
         sock.setsockopt(socket.IPPROTO_IP, 10, 2)  # IP_MTU_DISCOVER, IP_PMTUDISC_DO: never fragment
         return sock
 
-    def exchange(self, schedule: Schedule, *, reverse: bool = False, actions: Actions = NO_ACTIONS) -> list[Arrival]:
+    def exchange(
+        self, schedule: Schedule, *, reverse: bool = False, actions: Actions = NO_ACTIONS, copies: bool = False
+    ) -> list[Arrival]:
         sender, receiver = self._sockets[:: -1 if reverse else 1]
         target = (str(address(0 if reverse else 1)), PORT)
         start = time.monotonic()
@@ -183,7 +192,7 @@ class KernelWorld:
             sender.sendto(struct.pack("=I", index).ljust(size - HEADERS, b"\0"), target)
         # Nobody says that the last packet was the last: wait as long as any delay here may be.
         quiet = time.monotonic() + 0.6 + 10 * self.slack
-        while time.monotonic() < quiet and len(arrived) < len(schedule):
+        while time.monotonic() < quiet and (copies or len(arrived) < len(schedule)):
             if self._receive(receiver, arrived, schedule, sent, 0.05):
                 quiet = time.monotonic() + 0.6 + 10 * self.slack
         return arrived

@@ -16,6 +16,7 @@ REQUIRED = "root,netns,netem,cgroup,cgroup2,overlay"
 SUITES = (
     "tests/kernel/test_netem.py",
     "tests/conformance/test_links.py",
+    "tests/conformance/test_impairments.py",
     "tests/conformance/test_runtimes.py",
     "tests/integration/test_dead_node.py",
 )

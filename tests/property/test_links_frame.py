@@ -11,7 +11,7 @@ from emulator.core.plan import Impairment
 from emulator.core.rng import light
 from emulator.core.units import Delay, Rate, Size
 from emulator.links.model import Direction
-from emulator.links.relay.frame import IP, SuperPacket, measure
+from emulator.links.relay.frame import IP, SuperPacket, corrupted, measure
 
 MSS = 100
 
@@ -123,3 +123,21 @@ def test_arrivals_keep_order_through_a_change(
         if at is not None:
             assert at >= max(arrivals[-1], now)
             arrivals.append(at)
+
+
+@given(size=st.integers(1, 3 * MSS), seed=st.integers(0, 1000))
+def test_a_corrupted_packet_differs_by_one_bit_from_what_its_receiver_would_accept(size: int, seed: int) -> None:
+    """The sum that the kernel left to do is done first, or a receiver would take the damaged packet for sound."""
+    part = SuperPacket(super_packet(bytes(range(256)) * 2, 1, 1, 0, 0)[: 24 + 40 + size]).run(0, 1)
+    damaged = corrupted(part, light(seed))
+    assert len(damaged) == len(part) and damaged[0] & 1 == 0
+    whole = part.copy()
+    tcp = IP + 20
+    length = len(part) - tcp
+    pseudo = part[IP + 12 : IP + 20] + struct.pack("!HH", 6, length)
+    whole[tcp + 16 : tcp + 18] = b"\0\0"
+    body = bytes(whole[tcp:])
+    checksum = 0xFFFF - internet_sum(bytes(pseudo) + body + bytes(len(body) % 2))
+    struct.pack_into("!H", whole, tcp + 16, checksum or 0xFFFF)
+    changed = int.from_bytes(bytes(whole[IP:]), "big") ^ int.from_bytes(bytes(damaged[IP:]), "big")
+    assert changed.bit_count() == 1

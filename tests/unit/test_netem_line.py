@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.core.errors import LinkError
-from emulator.core.plan import Impairment
+from emulator.core.loss import LossModel
+from emulator.core.plan import CoDel, Impairment
+from emulator.core.spread import Spread
 from emulator.core.units import Delay, Rate, Share, Size
 from emulator.links import netem_line
 from emulator.links.netem_netlink import attribute, attributes
+
+#: no impairment where one must say so
+PLAIN: dict[str, Any] = {
+    "loss": Share(0), "duplicate": Share(0), "corrupt": Share(0), "early": Share(0), "early_gap": 1, "cut": False
+}  # fmt: skip
 
 
 def line(rate: float | None = 20e6, queue: int = 65536, **settings: float) -> netem_line.Line:
@@ -35,8 +43,46 @@ def answer(wanted: netem_line.Line) -> netem_line.Line:
     parms[28:32] = int(wanted.burst * 1e9 / wanted.rate / 64).to_bytes(4, "little")
     rest = [attribute(kind, value) for kind, value in options.items() if kind != 1]
     sent[2] = b"".join([attribute(1, bytes(parms)), *rest])
-    gate, netem = (dict(attributes(encoded(wanted))) for encoded in (netem_line.gate, netem_line.netem))
-    return netem_line.read(gate, sent, netem)
+    gate, netem, queue, below = (
+        dict(attributes(encoded(wanted)))
+        for encoded in (netem_line.gate, netem_line.netem, netem_line.queue, netem_line.below)
+    )
+    told = netem_line.Answers(
+        gate, sent, None if wanted.queued == ("bfifo",) else queue, netem, below if wanted.reorder else None
+    )
+    return netem_line.read(told)
+
+
+@pytest.mark.parametrize("reorder", [False, True])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"loss": Share(0.1), "loss_model": LossModel("gilbert-elliott", (0.01, 0.3, 0.9, 0.02))},
+        {"loss": Share(0.1), "loss_model": LossModel("4-state", (0.01, 0.3, 0.2, 0.4, 0.02))},
+        {"duplicate": Share(0.01), "corrupt": Share(0.02), "early": Share(0.25), "early_gap": 5},
+        {"queue_packets": 50},
+        {"codel": CoDel(Delay(0.005), Delay(0.1))},
+        {"spread": Spread("pareto")},
+        {"cut": True, "loss": Share(0.1), "loss_model": LossModel("gilbert-elliott", (0.01, 0.3, 1.0, 0.0))},
+    ],
+    ids=lambda value: "-".join(value),
+)
+def test_every_setting_is_read_back(settings: dict[str, Any], reorder: bool) -> None:
+    full = Impairment(Rate(20e6), Delay(0.05), Delay(0.01), queue=Size(65536), reorder=reorder, **settings)
+    wanted = netem_line.line_of(full, 1500, "link x")
+    plain = netem_line.line_of(replace(full, reorder=False, **dict.fromkeys(settings) | PLAIN), 1500, "link x")
+    got = answer(wanted)
+    assert netem_line.refused(wanted, got) == []
+    if "spread" not in settings:  # the kernel tells no table
+        assert netem_line.refused(plain, got) != []
+    if settings.get("cut"):
+        assert (wanted.loss, wanted.model) == (2**32 - 1, ())
+
+
+def test_h_is_the_share_that_passes_in_the_bad_state() -> None:
+    model = LossModel("gilbert-elliott", (0.25, 0.5, 1.0, 0.0))
+    got = netem_line.line_of(Impairment(loss=Share(0.3), loss_model=model), 1500, "link x")
+    assert got.model == (2, round(0.25 * (2**32 - 1)), round(0.5 * (2**32 - 1)), 0, 0)
 
 
 def test_units_of_the_kernel() -> None:

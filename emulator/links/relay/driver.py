@@ -17,6 +17,7 @@ from emulator.core.problem import Problem
 from emulator.core.units import Delay
 from emulator.links import state
 from emulator.links.base import CableStatistics, DirectionStatistics, DriverHealth
+from emulator.links.lacking import check
 from emulator.links.netns import travelling
 from emulator.links.relay import control, counters, process, tap
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from emulator.core.lab_id import LabId
     from emulator.core.plan import Impairment
     from emulator.links.base import Cable, Journal
+
+#: what only a kernel's queueing disciplines do
+LACKING = ("codel",)
 
 
 class RelayDriver:
@@ -42,6 +46,8 @@ class RelayDriver:
         return _try_tap()
 
     def plug(self, lab: LabId, cables: Sequence[Cable], journal: Journal) -> None:
+        for cable in cables:
+            check(cable.name, self.name, LACKING, cable.a_to_b, cable.b_to_a)
         journal("links", str(state.directory(lab, self.name)))
         self._forget(lab)
         state.write_cables(lab, self.name, cables)
@@ -58,6 +64,7 @@ class RelayDriver:
             raise
 
     def change(self, lab: LabId, cable: str, a_to_b: Impairment, b_to_a: Impairment) -> None:
+        check(cable, self.name, LACKING, a_to_b, b_to_a)
         request = {"do": "change", "name": cable, "a_to_b": asdict(a_to_b), "b_to_a": asdict(b_to_a)}
         error = self._ask(lab, request).get("error")
         if error == "unknown":

@@ -7,12 +7,17 @@ byte order), Ethernet (14 bytes), IPv4, TCP. A TCP super-packet carries `gso_siz
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from emulator.links.model import Uniform
 
 VNET = 10
 ETHERNET = 14
 #: where the IP packet begins
 IP = VNET + ETHERNET
 GSO_NONE = 0
+_NEEDS_CHECKSUM = 0x01
 _FIN, _PSH, _CWR = 0x01, 0x08, 0x80
 _SHORT, _PAIR, _LONG = struct.Struct("!H"), struct.Struct("!HH"), struct.Struct("!I")
 _host_pair = struct.Struct("=HH")
@@ -73,6 +78,26 @@ def measure(data: bytes) -> tuple[int, int]:
     headers = tcp + (data[tcp + 12] >> 4) * 4
     packets: int = -(-(len(data) - headers) // _gso_size(data, 4)[0]) or 1
     return packets, len(data) - headers + packets * (headers - IP)
+
+
+def corrupted(data: bytes | bytearray, rng: Uniform) -> bytearray:
+    """The frame of one packet with one bit of its IP packet turned over, as its receiver's checksum then finds."""
+    frame = bytearray(data)
+    flags = frame[0]
+    if flags & _NEEDS_CHECKSUM:
+        start, offset = _host_pair.unpack_from(frame, 6)
+        _complete(frame, VNET + start, VNET + start + offset)
+        frame[0] = flags & ~_NEEDS_CHECKSUM
+    bit = int(rng.random() * 8 * (len(frame) - IP))
+    frame[IP + bit // 8] ^= 1 << bit % 8
+    return frame
+
+
+def _complete(frame: bytearray, start: int, field: int) -> None:
+    """Put in the checksum of what begins at `start`; the field holds the pseudo-header's sum (RFC 1071)."""
+    covered = frame[start:]
+    words = struct.unpack(f"!{(len(covered) + 1) // 2}H", covered + bytes(len(covered) % 2))
+    _SHORT.pack_into(frame, field, (0xFFFF - _fold(sum(words))) or 0xFFFF)
 
 
 def _fold(total: int) -> int:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+from bisect import insort
 from collections import deque
+from math import inf
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from emulator.core.loss import LossModel
+from emulator.core.spread import Spread
 from emulator.links.model import Direction
-from emulator.links.relay.frame import IP, SuperPacket, measure
+from emulator.links.relay.frame import IP, SuperPacket, corrupted, measure
 
 if TYPE_CHECKING:
     from typing import Any
@@ -21,6 +26,7 @@ BURST = 0.001
 CATCH_UP = 0.003
 #: bytes that one direction may hold, in the queue and in flight; more is dropped as unasked
 HELD = 256 << 20
+_arrival = itemgetter(0)
 
 
 class Setting(NamedTuple):
@@ -32,18 +38,38 @@ class Setting(NamedTuple):
     loss: float
     queue: float
     overhead: int
+    spread: Spread | None
+    reorder: bool
+    loss_model: LossModel | None
+    duplicate: float
+    corrupt: float
+    early: float
+    early_gap: int
+    queue_packets: int | None
+    cut: bool
 
     @staticmethod
     def read(raw: dict[str, Any]) -> Setting:
         """From a JSON object; raises KeyError or TypeError."""
-        return Setting(raw["rate"], raw["delay"], raw["jitter"], raw["loss"], raw["queue"], raw["overhead"])
+        known = {name: raw[name] for name in Setting._fields}
+        if known["spread"]:
+            known["spread"] = Spread(**known["spread"] | {"samples": tuple(known["spread"]["samples"])})
+        if known["loss_model"]:
+            known["loss_model"] = LossModel(known["loss_model"]["kind"], tuple(known["loss_model"]["parameters"]))
+        return Setting(**known)
 
 
 class Lane:
-    """State of one direction. `queue` holds (arrival, finish, packets, IP bytes, frame) in order of arrival."""
+    """State of one direction. `queue` holds (arrival, finish, packets, IP bytes, frame) in order of arrival.
+
+    `due` is the loop's: when it will look at this lane next.
+    """
 
     __slots__ = (
+        "_one_by_one",
+        "_rng",
         "bytes",
+        "due",
         "held",
         "lost",
         "model",
@@ -61,7 +87,9 @@ class Lane:
 
     def __init__(self, source: int, target: int, setting: Setting, mtu: int, rng: Uniform) -> None:
         self.source, self.target, self.mtu = source, target, mtu
+        self._rng = rng
         self.model = Direction(setting, rng, mtu)
+        self.due = inf
         self.queue: deque[tuple[float, float, int, int, bytes | bytearray]] = deque()
         self.packets = self.bytes = self.lost = self.overflowed = self.unasked = self.held = 0
         self.trouble = ""
@@ -70,17 +98,26 @@ class Lane:
 
     def _bind(self, setting: Setting) -> None:
         """How many packets of a super-packet stay together: a millisecond of line, and half the queue at most."""
+        model = self.model
+        # What befalls packets one at a time is decided for each.
+        self._one_by_one = bool(model.duplicate or model.corrupt or model.overtaking)
         self.most = 64
         if not setting.rate:
             return
         line = int(setting.rate / 8 * BURST / self.mtu)
-        bound = max(1, min(64, max(2, line), int(setting.queue / 2 / self.mtu)))
+        room = int(setting.queue / 2 / self.mtu)
+        if setting.queue_packets is not None:
+            room = min(room, setting.queue_packets // 2)
+        bound = max(1, min(64, max(2, line), room))
         # On a line that is not slow, half as much again is better than a second frame for a few packets.
         self.most = bound if line < 2 else bound * 3 // 2
 
     def accept(self, now: float, data: bytes) -> None:
         """Take a frame read at `now`: whole where it is short enough for one burst, and no packet of it is lost."""
         if self.silent:
+            return
+        if self._one_by_one:
+            self._accept_each(now, data)
             return
         if not data[1]:
             packets, nbytes = 1, len(data) - IP
@@ -92,6 +129,20 @@ class Lane:
             self._lose(now, nbytes)
         else:
             self._hold(now, packets, nbytes, data)
+
+    def _accept_each(self, now: float, data: bytes) -> None:
+        """Take the packets of a frame one by one, with copies of those that are duplicated."""
+        parts: list[bytes | bytearray] = [data]
+        if data[1]:
+            packet = SuperPacket(data)
+            parts = [packet.run(index, 1) for index in range(packet.packets)]
+        for part in parts:
+            for _ in range(1 + self.model.is_duplicated()):
+                if not self.model.survivors(1):
+                    self._lose(now, len(part) - IP)
+                else:
+                    damaged = self.model.is_corrupted()
+                    self._hold(now, 1, len(part) - IP, corrupted(part, self._rng) if damaged else part)
 
     def _accept_super(self, now: float, packet: SuperPacket) -> None:
         """Take a super-packet in bursts, each ended early by a packet that is lost."""
@@ -117,14 +168,18 @@ class Lane:
     def _hold(self, now: float, packets: int, nbytes: int, data: bytes | bytearray) -> None:
         """Keep a frame until it arrives, if there is room for it."""
         model = self.model
-        arrival = model.admit(now, nbytes + packets * model.overhead)
+        arrival = model.admit(now, nbytes + packets * model.overhead, packets)
         if arrival is None:
             self.overflowed += packets
         elif self.held > HELD:
             self.unasked += packets
         else:
             self.held += nbytes
-            self.queue.append((arrival, model.free, packets, nbytes, data))
+            entry = (arrival, model.free, packets, nbytes, data)
+            if model.overtaking and self.queue and arrival < self.queue[-1][0]:
+                insort(self.queue, entry, key=_arrival)
+            else:
+                self.queue.append(entry)
 
     def silence(self) -> None:
         """A node at one end has died: what is held and what comes from now on goes nowhere, and is not counted."""
@@ -133,7 +188,7 @@ class Lane:
 
     def deliver(self, until: float) -> float | None:
         """Write all that arrives by `until`; returns when the next frame does."""
-        if self.queue and until - self.queue[0][0] > CATCH_UP and self.model.seconds:
+        if self.queue and until - self.queue[0][0] > CATCH_UP and self.model.seconds and not self.model.overtaking:
             self._postpone(until - CATCH_UP)
         queue = self.queue
         while queue:
@@ -169,12 +224,15 @@ class Lane:
         """Set another impairment: what waits goes on at the new rate, what is in flight arrives as it would have."""
         move = self.model.change(now, setting)
         self._bind(setting)
-        last = float("-inf")
-        moved: deque[tuple[float, float, int, int, bytes | bytearray]] = deque()
+        last = -inf
+        moved: list[tuple[float, float, int, int, bytes | bytearray]] = []
         for arrival, finish, packets, nbytes, data in self.queue:
-            last = move.arrival(finish, arrival, last)
-            moved.append((last, move.finish(finish), packets, nbytes, data))
-        self.queue = moved
+            at = move.arrival(finish, arrival, -inf if self.model.overtaking else last)
+            moved.append((at, move.finish(finish), packets, nbytes, data))
+            last = max(last, at)
+        if self.model.overtaking:
+            moved.sort(key=_arrival)
+        self.queue = deque(moved)
         self.model.last = last
 
     def counters(self) -> tuple[int, int, int, int, int]:

@@ -7,6 +7,7 @@ import select
 import time
 from collections import deque
 from heapq import heappop, heappush, heapreplace
+from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -88,8 +89,14 @@ class Loop:
         """Arrivals have been changed: build the heap anew."""
         self._heap = []
         for lane in self._lanes.values():
-            if lane.queue:
-                heappush(self._heap, (lane.queue[0][0], lane.source))
+            lane.due = inf
+            self._expect(lane)
+
+    def _expect(self, lane: Lane) -> None:
+        """Look at a lane when its first frame arrives, if that is sooner than it would have been."""
+        if lane.queue and lane.queue[0][0] < lane.due:
+            lane.due = lane.queue[0][0]
+            heappush(self._heap, (lane.due, lane.source))
 
     def run(self) -> None:
         """Until `running` is false."""
@@ -118,11 +125,17 @@ class Loop:
         now = time.monotonic()
         while heap and heap[0][0] <= now + early:
             at, source = heap[0]
+            lane = lanes[source]
+            if at != lane.due:  # a frame has overtaken the one that this was for
+                heappop(heap)
+                continue
             self.lateness.note(now - at)
-            following = lanes[source].deliver(now + early)
+            following = lane.deliver(now + early)
             if following is None:
+                lane.due = inf
                 heappop(heap)
             else:
+                lane.due = following
                 heapreplace(heap, (following, source))
             now = time.monotonic()
         return now
@@ -150,7 +163,6 @@ class Loop:
 
     def _read(self, lane: Lane) -> None:
         """Take in a frame, or all that came during a nap."""
-        idle = not lane.queue
         try:
             for _ in range(_TURN if self.nap else 1):
                 data = os.read(lane.source, _FRAME)
@@ -160,8 +172,7 @@ class Loop:
             pass
         except OSError as error:
             self._lose(lane, str(error.strerror))
-        if idle and lane.queue:
-            heappush(self._heap, (lane.queue[0][0], lane.source))
+        self._expect(lane)
 
     def _lose(self, lane: Lane, why: str) -> None:
         """A TAP that cannot be read any more is given up; the other cables go on."""

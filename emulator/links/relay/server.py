@@ -33,14 +33,14 @@ def read_settings(directory: Path) -> dict[str, dict[str, Any]]:
     return cables
 
 
-def make_lanes(cables: Mapping[str, dict[str, Any]], taps: Sequence[int], seed: int) -> dict[str, tuple[Lane, Lane]]:
+def make_lanes(cables: Mapping[str, dict[str, Any]], taps: Sequence[int], life: int) -> dict[str, tuple[Lane, Lane]]:
     """Both lanes of each cable; `taps` are the descriptors of its ends a and b, cable by cable."""
     lanes = {}
     for index, (name, raw) in enumerate(cables.items()):
         a, b = taps[2 * index : 2 * index + 2]
         lanes[name] = (
-            Lane(a, b, Setting.read(raw["a_to_b"]), raw["mtu"], light(seed, name, "a_to_b")),
-            Lane(b, a, Setting.read(raw["b_to_a"]), raw["mtu"], light(seed, name, "b_to_a")),
+            Lane(a, b, Setting.read(raw["a_to_b"]), raw["mtu"], light(raw.get("seed", 0), name, "a_to_b", life)),
+            Lane(b, a, Setting.read(raw["b_to_a"]), raw["mtu"], light(raw.get("seed", 0), name, "b_to_a", life)),
         )
     return lanes
 
