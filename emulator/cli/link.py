@@ -9,9 +9,78 @@ import typer
 from emulator.cli.labs import LAB, POSITIONAL, either, pick
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from emulator.core.plan import LinkPlan
     from emulator.core.units import Delay
 
 app = typer.Typer(help="Look after the cables of a running lab.", no_args_is_help=True)
+
+LINK = typer.Argument(
+    ..., metavar="LINK", help="Name of a link (see `emu link list`), or a wildcard: 'worker-*--core'."
+)
+
+
+@app.command("list")
+def show(
+    name: str | None = POSITIONAL,
+    lab: str | None = LAB,
+    as_json: bool = typer.Option(False, "--json", help="Print the links as JSON, in base units."),
+) -> None:
+    """List the links of a lab with what each does now, both ways."""
+    from emulator.lab.links import current
+
+    found = pick(either(name, lab))
+    _print(current(found), as_json)
+
+
+@app.command("set")
+def set_(
+    link: str = LINK,
+    settings: list[str] = typer.Argument(
+        ..., metavar="KEY=VALUE...", help="As a topology file writes them: delay='40 ms' up='{loss: 2 %}'."
+    ),
+    lab: str | None = LAB,
+) -> None:
+    """Set a running link anew, all of it at once; what is not named stays, and so does what waits."""
+    from emulator.lab.links import set_link
+
+    _print(set_link(pick(lab), link, settings))
+
+
+@app.command("cut")
+def cut(link: str = LINK, lab: str | None = LAB) -> None:
+    """Let a link pass nothing, both ways, until it is healed."""
+    from emulator.lab import links
+
+    _print(links.cut(pick(lab), link))
+
+
+@app.command("heal")
+def heal(link: str = LINK, lab: str | None = LAB) -> None:
+    """Let a link that was cut do again exactly what it did."""
+    from emulator.lab import links
+
+    _print(links.heal(pick(lab), link))
+
+
+def _print(links: Sequence[LinkPlan], as_json: bool = False) -> None:
+    from emulator.topology.tree import way_text
+
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        print(json.dumps([asdict(link) for link in links], default=str, indent=1))
+        return
+    for link in links:
+        there, back = way_text(link.a_to_b), way_text(link.b_to_a)
+        print(link.name)
+        if there == back:
+            print(f"  {link.a.node} <-> {link.b.node}: {there}")
+        else:
+            print(f"  {link.a.node} -> {link.b.node}: {there}")
+            print(f"  {link.b.node} -> {link.a.node}: {back}")
 
 
 @app.command("restart")

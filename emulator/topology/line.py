@@ -140,9 +140,14 @@ def settle(link: OneLink, nodes: dict[str, Settled], document: Document, nics: M
     line = line.over(link.spec, link.steps, document)
     for nic in (nics[end] for end in (link.a, link.b) if end in nics):
         line = replace(line, up=line.up.within(nic), down=line.down.within(nic))
-    for way, key in ((line.up, "up"), (line.down, "down")):
-        _check(way, line, (*link.steps, key), document)
+    check_line(line, link.steps, document)
     return line
+
+
+def check_line(line: Line, steps: tuple[Step, ...], document: Document) -> None:
+    """Raise TopologyError for what no line can do, said at `steps` of the document."""
+    for way, key in ((line.up, "up"), (line.down, "down")):
+        _check(way, line, (*steps, key), document)
 
 
 def impairment(way: OneWay, line: Line, longest: Delay) -> Impairment:

@@ -69,6 +69,8 @@ def _ways_text(out: Impairment, back: Impairment) -> str:
 
 def way_text(way: Impairment) -> str:
     """One direction in a few words."""
+    if way.cut:
+        return "cut"
     words = [rate_text(way.rate), delay_text(way.delay)]
     if way.jitter:
         words[-1] += f" ± {delay_text(way.jitter)}{_shape(way)}"

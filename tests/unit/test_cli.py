@@ -20,7 +20,17 @@ VERBS = [
     *"up down status stats exec shell logs cp forward experiment report runs validate schema".split(),
     *"calibrate doctor isa-check".split(),
     *("devices show", "devices measure"),
-    *("link restart", "link health", "topology show", "data fetch", "data list"),
+    *(
+        "link list",
+        "link set",
+        "link cut",
+        "link heal",
+        "link restart",
+        "link health",
+        "topology show",
+        "data fetch",
+        "data list",
+    ),
     *("images build", "images list", "images prepare"),
 ]
 EMU = str(Path(sys.executable).with_name("emu"))
