@@ -6,12 +6,13 @@ import errno
 import io
 import os
 import sys
-from typing import NoReturn, Protocol, cast
+from typing import Any, NoReturn, Protocol, cast
 
 # pydantic looks through every installed package for plug-ins of its own: 25 ms of each `emu up`, for none.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 import typer
+from typer.core import TyperGroup
 
 from emulator.cli import (
     calibrate,
@@ -40,8 +41,22 @@ from emulator.cli import (
 )
 from emulator.core.errors import EmuError, HostError, UsageError, no_interpreter, no_more_processes
 
+
+class _Group(TyperGroup):
+    """Says what an interrupted verb leaves behind: typer makes a plain exit of KeyboardInterrupt, and loses it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupted:
+            if str(interrupted):  # a verb that was making something says what became of it
+                print(f"emu: interrupted; {interrupted}", file=sys.stderr)
+            raise
+
+
 app = typer.Typer(
     name="emu",
+    cls=_Group,
     help="Emulate a cluster of small machines on this host, and train on it. Start with: emu up topologies/wan-10.yaml",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -94,10 +109,8 @@ def main() -> NoReturn:
         status = app(prog_name="emu", standalone_mode=False)
     except EmuError as error:
         _end(error)
-    except KeyboardInterrupt as interrupted:
-        if str(interrupted):  # a verb that was making something says what became of it
-            print(f"emu: interrupted; {interrupted}", file=sys.stderr)
-        sys.exit(130)
+    except KeyboardInterrupt:
+        sys.exit(130)  # before the verb was reached
     except _PARSER_ERROR as error:
         _end_misused(cast("_ParserError", error))
     except (OSError, RuntimeError) as error:

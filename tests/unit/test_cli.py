@@ -167,11 +167,12 @@ def test_what_a_full_or_closed_host_says_is_one_sentence(
 def test_a_verb_that_is_interrupted_says_what_is_left(
     number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def works(**_: object) -> None:
+    def works(*_: object) -> None:
         with orderly("nothing of lab x is left"):
             signal.raise_signal(number)
 
-    monkeypatch.setattr(main, "app", works)
+    monkeypatch.setattr("emulator.lab.doctor.checks", works)
+    monkeypatch.setattr("sys.argv", ["emu", "doctor"])
     with pytest.raises(SystemExit) as end:
         main.main()
     assert (end.value.code, capsys.readouterr().err) == (130, "emu: interrupted; nothing of lab x is left\n")

@@ -38,15 +38,15 @@ class Setting(NamedTuple):
     loss: float
     queue: float
     overhead: int
-    spread: Spread | None
-    reorder: bool
-    loss_model: LossModel | None
-    duplicate: float
-    corrupt: float
-    early: float
-    early_gap: int
-    queue_packets: int | None
-    cut: bool
+    spread: Spread | None = None
+    reorder: bool = False
+    loss_model: LossModel | None = None
+    duplicate: float = 0.0
+    corrupt: float = 0.0
+    early: float = 0.0
+    early_gap: int = 1
+    queue_packets: int | None = None
+    cut: bool = False
 
     @staticmethod
     def read(raw: dict[str, Any]) -> Setting:

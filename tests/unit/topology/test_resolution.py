@@ -82,7 +82,9 @@ def test_a_link_lays_its_own_keys_over_the_uplink_or_begins_anew_with_a_preset()
     assert (a.a_to_b.rate, a.b_to_a.rate) == (Rate(1e6), Rate(7e6))
     assert (a.a_to_b.delay, a.b_to_a.delay) == (pytest.approx(0.009), Delay(0.005))
     assert (a.a_to_b.loss, a.mtu, a.a_to_b.overhead) == (0.01, 1400, 10)
-    assert (b.a_to_b.rate, b.a_to_b.queue, b.b_to_a.queue) == (Rate(10e6), Size(15000), Size(1e6))
+    assert (b.a_to_b.rate, b.a_to_b.queue, b.b_to_a.queue) == (Rate(10e6), Size(15380), Size(1e6)), (
+        "with 38 bytes of overhead each"
+    )
     assert b.a_to_b.overhead == 38
     assert plan.node("a").interfaces[0].mtu == 1400
 
